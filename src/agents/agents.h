@@ -1,0 +1,60 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "llm/message.h"
+#include "protocol/unit.h"
+
+namespace accelopt::agents {
+
+/// Facts about a problem that prompts and the builtin model need.
+struct ProblemFacts {
+    std::string id;
+    std::string title;
+    std::string reference_source;                         ///< reference.py
+    std::vector<std::vector<std::int64_t>> input_shapes;  ///< kernel view
+};
+
+/// Prompt templates from a folder (planner.system.md, planner.user.md, ...), with {{placeholders}};
+/// an unknown or an unused placeholder is an error at load that names file and line.
+class Prompts {
+ public:
+    explicit Prompts(const std::string& folder);
+    const std::string& text(const std::string& name) const;
+
+ private:
+    std::map<std::string, std::string> texts_;
+};
+
+/// Builds requests. `models` maps role names to model keys; `seed` is the run's.
+class Agents {
+ public:
+    Agents(Prompts prompts, std::map<std::string, std::string> models, std::uint64_t seed);
+    llm::Request planner(const protocol::Unit& unit, const ProblemFacts& problem) const;
+    llm::Request executor(const protocol::Unit& unit, const ProblemFacts& problem,
+                          const std::string& plan, int sample) const;
+    llm::Request summarizer(const protocol::Unit& unit, const ProblemFacts& problem) const;
+
+ private:
+    Prompts prompts_;
+    std::map<std::string, std::string> models_;
+    std::uint64_t seed_;
+};
+
+/// What was found in an executor's reply.
+struct ExtractedKernel {
+    std::string source;
+    std::string normalised_hash;  ///< "" when it does not parse (the evaluator will say why)
+};
+
+/// Finds the kernel in a reply: the whole reply when it is a kernel, else the last complete fence
+/// that defines an entry function. The error says why nothing was found.
+Result<ExtractedKernel, std::string> extract_kernel(const std::string& reply);
+
+/// Splits a summarizer's reply into title and text; an empty title when it says nothing was found.
+void parse_summary(const std::string& reply, protocol::Experience& experience);
+
+}  // namespace accelopt::agents

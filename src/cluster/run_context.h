@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "agents/agents.h"
+#include "config/run_config.h"
+#include "eval/problem.h"
+
+namespace accelopt::cluster {
+
+/// What every rank of a run must agree on; sent by the coordinator when a worker starts.
+struct RunContext {
+    config::RunConfig config;
+    std::string directory;        ///< run directory on the shared file system
+    int launch = 0;
+    int ranks = 1;
+    bool coordinator_works = true;
+    std::string machine_hash;     ///< of the target's description
+
+    std::string serialise() const;
+    static RunContext parse(const std::string& payload);
+
+    /// The run secret that input seeds derive from: of `run.secret_env`, else of `run.seed`.
+    std::string secret() const;
+    /// Identity of one evaluation: everything its verdict depends on.
+    std::string evaluation_key(const std::string& problem, const std::string& source) const;
+    /// Node-local folder of the reference cache.
+    std::string cache_directory() const;
+    /// Number in the worker's journal name; rank 0's own number belongs to the coordinator.
+    int journal_rank(int rank) const { return rank == 0 ? ranks : rank; }
+};
+
+/// Evaluator processes per worker when `evaluator.slots` is auto: the node's cores shared among its
+/// workers, at least one.
+int automatic_slots(int workers_on_node);
+
+/// What prompts and the builtin model may know about a problem.
+agents::ProblemFacts problem_facts(const eval::Problem& problem);
+
+}  // namespace accelopt::cluster

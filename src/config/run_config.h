@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace accelopt::config {
+
+/// The configuration of a run, typed; field names follow the YAML keys of design.md.
+struct SearchOptions {
+    std::string strategy = "accelopt";
+    std::string variant = "repository";  ///< or "paper"
+    int beam = 6;
+    int plans = 12;
+    int samples = 2;
+    int rounds = 16;                     ///< counts round 0
+    bool elitist = false;
+};
+
+struct MemoryOptions {
+    std::string scope = "problem";       ///< or "campaign"
+    int top_k = 8;
+    int capacity = 16;
+    double positive_threshold = 1.04;
+    double negative_threshold = 1.15;
+};
+
+struct ModelConfig {
+    std::string key;
+    std::string provider;
+    std::string url;
+    std::string name;
+    std::string key_env;                 ///< "" = none
+    double temperature = 1.0;
+    std::int64_t max_tokens = 20000;
+    std::optional<std::string> reasoning;
+    bool stream = true;
+    double timeout_s = 600;
+    std::int64_t max_tries = 6;
+    std::string where;                   ///< "file:line" for messages
+};
+
+struct RunConfig {
+    std::string path;
+    std::string name = "run";
+    std::string directory = "auto";
+    std::uint64_t seed = 1;
+    std::optional<std::string> secret_env;
+    std::vector<std::string> problems;
+    std::string shape = "full";          ///< "full" or "test" (problem.yaml's test_shape)
+    std::string target = "trn1";
+    SearchOptions search;
+    MemoryOptions memory;
+    std::map<std::string, std::string> agents;  ///< role -> model key; a null role is absent
+    std::map<std::string, ModelConfig> models;
+    std::string prices = "configs/models/prices.yaml";
+    std::string prompts = "configs/prompts";
+    std::optional<double> budget_usd;
+    std::optional<std::int64_t> budget_calls;
+    std::optional<double> budget_wall_s;
+    std::string verify_rule = "published";
+    std::int64_t verify_seeds = 5;
+    std::optional<std::int64_t> evaluator_slots;  ///< nullopt = auto
+    double evaluator_timeout_s = 180;
+    double evaluator_memory_gib = 8;
+    std::optional<std::string> evaluator_cache;   ///< nullopt = auto
+    double evaluator_cache_gib = 8;
+    double cluster_margin_s = 120;
+    std::optional<bool> coordinator_works;        ///< nullopt = auto
+    std::int64_t store_compression = 4;
+
+    std::string resolved;                ///< the complete configuration as YAML, no secrets
+};
+
+/// Loads, merges (`base:`), overrides and validates; every error has file:line and, for a
+/// misspelling, a suggestion. Cross-field errors (unknown agent model, missing environment
+/// variable of a key, rounds < 1, ...) are found here, before anything is spent.
+RunConfig load_run_config(const std::string& path, const std::vector<std::string>& overrides);
+
+/// Parses the resolved copy stored with a run.
+RunConfig parse_resolved_config(const std::string& text, const std::string& name);
+
+}  // namespace accelopt::config

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/result.h"
+#include "nki/program.h"
+#include "nki/syntax/ast.h"
+
+namespace accelopt::nki {
+
+/// A finding of the front end; the caller turns it into a protocol::Diagnostic.
+/// `outcome` is "syntax_error", "unsupported", "rejected" or "resource_limit"; `code` is the reason
+/// of the frozen table (unknown_api, tensor_access_out_of_bound, steps, ...).
+struct Finding {
+    std::string outcome;
+    std::string code;
+    std::string message;
+    int line = 0;
+    int column = 0;
+    std::string operation;
+    std::vector<std::vector<std::int64_t>> shapes;
+    std::optional<std::int64_t> limit;
+    std::string remedy;
+};
+
+/// One argument of the kernel: a tensor (shape and dtype) or a Python scalar.
+struct TensorArgument {
+    std::vector<std::int64_t> shape;
+    DType dtype = DType::kFloat32;
+};
+using Argument = std::variant<TensorArgument, double, std::int64_t, bool>;
+
+/// Budgets of one trace. All count; none is a clock.
+struct TraceLimits {
+    std::int64_t steps = 200'000'000;         ///< expressions and statements evaluated
+    std::int64_t operations = 4'000'000;
+    std::int64_t memory_bytes = 8'000'000'000;///< HBM tensors plus live bookkeeping
+    int recursion = 100;
+    int partitions = 128;
+    std::int64_t sbuf_partition_bytes = 192 * 1024;
+    std::int64_t psum_partition_bytes = 16 * 1024;
+    std::int64_t psum_bank_bytes = 2 * 1024;
+};
+
+struct TraceOptions {
+    std::optional<std::string> entry;   ///< function name; nullopt: the one decorated with
+                                        ///< nki.jit, else `kernel`, else `optimized_kernel`
+    TraceLimits limits;
+};
+
+/// Interprets a kernel over shapes, without data: runs its Python control flow, resolves every
+/// index, checks legality, and returns the program. No file, network, clock or Python object is
+/// reachable from a kernel. Two traces of one kernel are identical.
+Result<Program, Finding> trace(const Module& module, const std::vector<Argument>& arguments,
+                               const TraceOptions& options);
+
+/// Names of all supported API entries ("nl.load", "nisa.activation", ...), sorted: for hints,
+/// prompts and documentation.
+std::vector<std::string> api_entries();
+
+}  // namespace accelopt::nki

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "nki/interpreter.h"
+#include "nki/program.h"
+#include "trainium/machine.h"
+
+namespace accelopt::trainium {
+
+/// Checks a program against rules that need lifetimes or byte maps but no data: reads of
+/// uninitialised memory, outputs never stored to, PSUM over-subscription, a tile larger than SBUF.
+/// Returns nullopt when the program is legal. `unwritten_outputs` of ExecutionResult is about
+/// partly written outputs, which is a verdict on values (incorrect/unwritten_output).
+std::optional<nki::Finding> check_legality(const nki::Program& program, const Machine& machine);
+
+/// A read-only row-major array of the dtype of the tensor argument it is bound to.
+struct InputArray {
+    const void* data = nullptr;
+    std::int64_t bytes = 0;
+};
+
+/// An output: float32 or the tensor's own dtype, row-major.
+struct OutputArray {
+    nki::DType dtype = nki::DType::kFloat32;
+    std::vector<std::int64_t> shape;
+    std::vector<std::byte> bytes;
+    std::int64_t unwritten_elements = 0;  ///< elements no store touched
+};
+
+struct ExecutionLimits {
+    std::int64_t memory_bytes = 8'000'000'000;
+    int threads = 1;  ///< fixed, so that bits do not follow ranks
+};
+
+/// Runs a program on data: float32 elementwise arithmetic (Highway), float32-accumulated products
+/// (oneDNN), other dtypes rounded on write. Outputs start poisoned with a finite out-of-range
+/// value. `inputs` are in the order of the kernel's tensor arguments and are never written.
+/// The error is a resource_limit/memory finding.
+Result<std::vector<OutputArray>, nki::Finding> execute(const nki::Program& program,
+                                                       std::span<const InputArray> inputs,
+                                                       const ExecutionLimits& limits);
+
+/// Name of the instruction-set level that vector code runs at on this processor ("AVX3", "AVX2",
+/// ...), for run records and `accelopt doctor`. Values may differ in last bits between levels.
+std::string simd_target();
+
+}  // namespace accelopt::trainium

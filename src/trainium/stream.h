@@ -1,0 +1,119 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "nki/program.h"
+#include "trainium/machine.h"
+
+namespace accelopt::trainium {
+
+/// The functional units that execute instructions. DMA is 16 queues behind one face.
+enum class Unit : std::uint8_t { kPe, kAct, kDve, kPool, kDma };
+inline constexpr int kUnits = 5;
+
+/// What an instruction of the stream is. Opcodes of the language that cost the same share a kind.
+enum class StreamOp : std::uint8_t {
+    kLoad,
+    kStore,
+    kDmaCopy,
+    kSpill,   ///< written by the compiler: a tile to HBM
+    kReload,  ///< and back
+    kMemset,
+    kIota,
+    kCopy,
+    kActivation,
+    kTensorScalar,
+    kTensorTensor,  ///< also scalar_tensor_tensor and select
+    kReciprocal,
+    kReduce,
+    kScan,
+    kTranspose,
+    kMatmul,
+    kBroadcastMatmul  ///< ones-matmul of a partition broadcast
+};
+
+/// True for instructions that the DMA queues run.
+constexpr bool is_dma(StreamOp op) { return op <= StreamOp::kReload; }
+/// True for instructions that the systolic array runs.
+constexpr bool is_matmul(StreamOp op) { return op >= StreamOp::kTranspose; }
+
+/// What one instruction touches of one tile: a box of partitions and per-partition bytes (the hull
+/// of a strided access). For an HBM tensor the "partitions" are rows of its last dimension.
+struct Operand {
+    std::int32_t tile = -1;
+    std::int32_t partition_lo = 0;
+    std::int32_t partition_hi = 0;
+    std::int32_t byte_lo = 0;
+    std::int32_t byte_hi = 0;
+    std::uint64_t access = 0;  ///< hash of offset, strides, counts and dtype: equal = same elements
+
+    bool overlaps(const Operand& other) const {
+        return tile == other.tile && byte_lo < other.byte_hi && other.byte_lo < byte_hi &&
+               partition_lo < other.partition_hi && other.partition_lo < partition_hi;
+    }
+    bool covers(const Operand& other) const {
+        return tile == other.tile && byte_lo <= other.byte_lo && other.byte_hi <= byte_hi &&
+               partition_lo <= other.partition_lo && other.partition_hi <= partition_hi;
+    }
+};
+
+inline constexpr int kMaxSources = 4;
+
+/// One instruction, compact: no strings, no allocation.
+struct Instruction {
+    StreamOp op = StreamOp::kCopy;
+    nki::Engine requested = nki::Engine::kAuto;  ///< as asked for in the source
+    std::uint8_t sources = 0;
+    bool accumulate = false;  ///< matmul into an open accumulation group: also reads dst
+    bool unmergeable = false; ///< made implicitly by nl.matmul: the compiler keeps every one
+    bool onezero = false;
+    bool four_byte = true;    ///< operands of four bytes (fp32: several passes)
+    std::int32_t line = 0;
+    std::int32_t k = 0;       ///< matmul: contraction rows, stationary and moving columns
+    std::int32_t m = 0;
+    std::int32_t n = 0;       ///< elementwise: active free elements per partition
+    std::int32_t read_bytes = 0;   ///< per partition, first operand
+    std::int32_t write_bytes = 0;  ///< per partition, result
+    std::int32_t rows = 0;         ///< DMA: partitions moved
+    std::int64_t bytes = 0;        ///< DMA: moved after masks
+    std::int64_t run_bytes = 0;    ///< DMA: contiguous on both sides
+    std::int64_t stride_bytes = 0; ///< DMA: largest HBM stride between elements
+    std::uint64_t definition = 0;  ///< hash of everything but the operands: opcode, immediates, ...
+    Operand dst;
+    std::array<Operand, kMaxSources> src;
+};
+
+/// An HBM tensor, or one block of an on-chip tensor.
+struct Tile {
+    nki::Buffer buffer = nki::Buffer::kSbuf;
+    bool read_only = false;   ///< HBM input or constant: loads of it may be merged
+    bool rotates = true;      ///< allocation is limited to a few buffers of its site
+    std::int32_t partition_bytes = 0;  ///< on-chip only
+    std::int32_t partitions = 0;
+    std::int32_t site = -1;   ///< dense index of the allocating source expression
+};
+
+/// The instruction stream of a kernel.
+struct Stream {
+    std::vector<Tile> tiles;
+    std::vector<Instruction> instructions;
+    std::int32_t sites = 0;
+};
+
+/// Lowers a program to instructions as the compiler would before any optimisation: partition
+/// broadcasts become ones-matmuls of at most one PSUM bank plus copies (once per source tile),
+/// transposes of nl.matmul read an implicitly loaded identity, implicit PSUM zeros are nothing.
+/// Masks shorten DMAs and elementwise work, not matmuls.
+Stream lower(const nki::Program& program, const Machine& machine);
+
+/// Mixes `value` into `hash`: the combiner of access, definition and value-numbering hashes.
+constexpr std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
+    std::uint64_t x = hash ^ (value + 0x9e3779b97f4a7c15ULL + (hash << 6) + (hash >> 2));
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+    return x ^ (x >> 31);
+}
+
+}  // namespace accelopt::trainium

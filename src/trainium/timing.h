@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "nki/program.h"
+#include "protocol/profile.h"
+#include "trainium/machine.h"
+
+namespace accelopt::trainium {
+
+/// Two layers of a predicted profile.
+struct PredictedProfile {
+    protocol::Profile as_written;  ///< exact counts of the instruction stream; no latency
+    protocol::Profile compiled;    ///< after the modelled compiler passes, with latency
+};
+
+/// Predicts the profile of a legal program. Pure function of (program, machine). percent_of_peak
+/// and lower_bound_ms are left to eval, which knows the problem's formulas.
+PredictedProfile predict(const nki::Program& program, const Machine& machine);
+
+}  // namespace accelopt::trainium

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "trainium/stream.h"
+#include "trainium/timing_schedule.h"
+
+namespace accelopt::trainium {
+
+/// What the event simulation of a stream found.
+struct SimulationResult {
+    double latency_ns = 0;
+    double busy_ns[kUnits] = {};      ///< DMA: averaged over all queues
+    std::int64_t forced_allocations = 0;  ///< tiles given memory beyond the capacity, see simulate
+};
+
+/// Runs the stream on the machine's queues. PE, ACT, DVE and Pool execute one instruction at a
+/// time, each the first ready one among the next `engine_window` in program order (this stands for
+/// the compiler's list scheduling); DMAs are issued likewise from `dma_window` loads and as many
+/// stores, at most `dma_in_flight` at once, and spread round-robin over first-come-first-served
+/// queues. A result is visible `result_latency_ns` after its engine is free, a DMA `dma_fixed_ns`
+/// after its queues. SBUF and PSUM are given out in program order and taken back at the last use.
+///
+/// It cannot deadlock: dependencies point backwards and the oldest instruction is in its window, so
+/// only a lack of memory can stop everything. Then nothing is in flight, and the oldest waiting
+/// tile gets its memory all the same; `forced_allocations` counts these.
+SimulationResult simulate(const Stream& stream, const Schedule& schedule, const Machine& machine);
+
+}  // namespace accelopt::trainium

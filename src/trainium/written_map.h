@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "trainium/iteration.h"
+
+namespace accelopt::trainium::execution {
+
+/// Which elements of one tile or HBM tensor have been written. Exact to the element, yet cheap:
+/// whole-tile writes are one flag, a tile whose rows (partitions) were all written alike keeps a
+/// single row of bits, and only tiles written partition by partition keep all rows.
+class WrittenMap {
+ public:
+    WrittenMap() = default;
+    /// A tile of `rows` partitions of `columns` elements, nothing written.
+    WrittenMap(std::int64_t rows, std::int64_t columns) : rows_(rows), columns_(columns) {}
+
+    /// Marks what an access touches.
+    void write(const Access& access, const Space& space);
+    /// Returns whether all that an access touches has been written.
+    bool written(const Access& access, const Space& space);
+    /// Number of elements never written.
+    std::int64_t unwritten() const;
+    bool anything() const { return state_ != State::kNothing; }
+
+ private:
+    enum class State { kNothing, kAlike, kRows, kAll };
+
+    /// An access as a range of rows that all touch the same columns.
+    struct RowPattern {
+        std::int64_t first_row = 0;
+        std::int64_t row_count = 0;
+        std::int64_t columns = 0;  ///< distinct columns touched
+    };
+
+    std::int64_t words() const { return (columns_ + 63) / 64; }
+    bool row_pattern(const Access& access, const Space& space, RowPattern& pattern);
+    void spread();
+    void write_elements(const Access& access, const Space& space);
+    bool elements_written(const Access& access, const Space& space) const;
+
+    std::int64_t rows_ = 0;
+    std::int64_t columns_ = 0;
+    State state_ = State::kNothing;
+    std::vector<std::uint64_t> bits_;     ///< one row (kAlike) or all rows (kRows)
+    std::vector<std::uint64_t> pattern_;  ///< scratch: the columns of one access
+};
+
+}  // namespace accelopt::trainium::execution

@@ -1,0 +1,112 @@
+#include <catch2/catch.hpp>
+#include <limits>
+
+#include "core/error.h"
+#include "protocol/evaluation.h"
+#include "protocol/unit.h"
+
+using namespace accelopt;
+using namespace accelopt::protocol;
+
+TEST_CASE("an evaluation request survives JSON") {
+    EvaluationRequest request;
+    request.id = "a1";
+    request.problem = "silu";
+    request.source = "def kernel(x):\n    return x\n";
+    request.seeds = {3, 4};
+    request.limits.wall_s = 2.5;
+    const auto back = parse_evaluation_request(to_json(request));
+    REQUIRE(back.ok());
+    CHECK(to_json(*back) == to_json(request));
+    CHECK(to_json(request).find('\n') == std::string::npos);
+}
+
+TEST_CASE("a bad request names the member") {
+    CHECK(parse_evaluation_request("[]").error() == "not a JSON object");
+    CHECK(parse_evaluation_request(R"({"schema":1,"problem":"a"})").error() ==
+          "member \"source\" is required");
+    CHECK(parse_evaluation_request(R"({"schema":1,"problem":3,"source":""})").error() ==
+          "member \"problem\" has the wrong type");
+    CHECK(parse_evaluation_request(R"({"schema":1,"problem":"a","source":"","sede":1})").error() ==
+          "unknown member \"sede\"");
+    CHECK(parse_evaluation_request(R"({"schema":9,"problem":"a","source":""})").error() ==
+          "member \"schema\" must be 1");
+}
+
+TEST_CASE("a reply keeps absent figures null and never prints NaN") {
+    EvaluationReply reply;
+    reply.outcome = Outcome::kIncorrect;
+    reply.reason = "value";
+    reply.tier = "values";
+    reply.profile.emplace();
+    reply.profile->latency = std::numeric_limits<double>::quiet_NaN();
+    reply.profile->hbm_read_bytes = 117440512;
+    reply.diagnostics.push_back({.code = "value", .message = "x", .line = 3, .shapes = {{1, 2}}});
+    reply.cost.parts = {{"trace", 0.25}};
+    const std::string json = to_json(reply);
+    CHECK(json.find("nan") == std::string::npos);
+    CHECK(json.find("\"latency\":null") != std::string::npos);
+    const auto back = parse_evaluation_reply(json);
+    REQUIRE(back.ok());
+    CHECK(back->profile->hbm_read_bytes == 117440512);
+    CHECK(!back->profile->hbm_write_bytes);
+    CHECK(to_json(*back) == json);
+    CHECK(!back->verified());
+}
+
+TEST_CASE("a reply without an outcome, or with an unknown one, is refused") {
+    CHECK(!parse_evaluation_reply("{}").ok());
+    CHECK(!parse_evaluation_reply(R"({"outcome":"fine"})").ok());
+}
+
+TEST_CASE("a unit result survives JSON, invalid UTF-8 included") {
+    UnitResult result;
+    result.unit_id = "u";
+    result.kind = UnitKind::kRewrite;
+    Sample sample;
+    sample.status = SampleStatus::kEvaluated;
+    sample.reply = "text with \"quotes\"\n";
+    sample.speedup = 1.25;
+    sample.evaluation.emplace();
+    sample.evaluation->outcome = Outcome::kOk;
+    result.samples.push_back(sample);
+    LedgerRow row;
+    row.usage.input_tokens = 0;
+    row.cost_usd = 0.0;
+    result.ledger.push_back(row);
+    const std::string json = to_json(result);
+    CHECK(to_json(parse_unit_result(json)) == json);
+    CHECK(parse_unit_result(json).ledger[0].usage.input_tokens == 0);
+    CHECK(!parse_unit_result(json).ledger[0].usage.output_tokens);
+    result.samples[0].reply = "bad \xff byte";
+    CHECK_NOTHROW(parse_unit_result(to_json(result)));
+    CHECK_THROWS_AS(parse_unit_result("{\"kind\":\"x\"}"), Error);
+}
+
+TEST_CASE("a diagnostic renders position, caret, operation and remedy") {
+    Diagnostic d{.code = "num_partition_exceed_arch_limit",
+                 .message = "256 partitions",
+                 .line = 4,
+                 .column = 5,
+                 .snippet = "x = nl.load(a)",
+                 .operation = "nl.load",
+                 .shapes = {{256, 4}},
+                 .limit = 128,
+                 .remedy = "use at most 128 partitions"};
+    CHECK(render(d, "k.py") ==
+          "k.py:4:5: error[num_partition_exceed_arch_limit]: 256 partitions\n"
+          "    x = nl.load(a)\n"
+          "        ^\n"
+          "    operation: nl.load [256, 4], limit 128\n"
+          "    remedy: use at most 128 partitions\n");
+}
+
+TEST_CASE("every outcome spelling parses back") {
+    for (int i = 0; i <= static_cast<int>(Outcome::kEvaluatorError); ++i) {
+        CHECK(parse_outcome(to_string(static_cast<Outcome>(i))) == static_cast<Outcome>(i));
+    }
+    for (int i = 0; i <= static_cast<int>(LlmOutcome::kBudget); ++i) {
+        CHECK(parse_llm_outcome(to_string(static_cast<LlmOutcome>(i))) ==
+              static_cast<LlmOutcome>(i));
+    }
+}
