@@ -1,6 +1,7 @@
 #include "cluster/signals.h"
 
 #include <csignal>
+#include <initializer_list>
 
 namespace accelopt::cluster {
 namespace {

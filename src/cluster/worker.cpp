@@ -129,7 +129,7 @@ void Worker::State::start(const std::string& payload) {
         all_builtin = all_builtin && model.provider == "builtin";
     }
     client = std::make_unique<llm::Client>(std::move(models), host.providers(),
-                                           llm::load_price_table(data_path(config.prices)), replies,
+                                           llm::load_prices(data_path(config.prices)), replies,
                                            std::make_shared<JournalCallLog>(*journal), pacer, clock,
                                            config.seed);
     eval::PoolOptions options;

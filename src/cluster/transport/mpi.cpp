@@ -1,3 +1,5 @@
+// The C++ bindings that OpenMPI 4 still ships do not compile without warnings.
+#define OMPI_SKIP_MPICXX 1
 #include <mpi.h>
 
 #include <climits>
