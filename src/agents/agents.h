@@ -19,26 +19,33 @@ struct ProblemFacts {
 };
 
 /// Prompt templates from a folder (planner.system.md, planner.user.md, ...), with {{placeholders}};
-/// an unknown or an unused placeholder is an error at load that names file and line.
+/// an unknown or an unused placeholder is an error at load that names file and line. A placeholder
+/// counts as used when the system or the user template of its role has it.
 class Prompts {
- public:
+  public:
+    /// Loads all templates; Error(kConfig, "prompts") when one is missing or wrong.
     explicit Prompts(const std::string& folder);
+    /// The template as written; `name` is "planner.system", ...
     const std::string& text(const std::string& name) const;
+    /// The template with every placeholder replaced once; what a value holds is never expanded.
+    std::string fill(const std::string& name,
+                     const std::map<std::string, std::string>& values) const;
 
- private:
+  private:
     std::map<std::string, std::string> texts_;
 };
 
-/// Builds requests. `models` maps role names to model keys; `seed` is the run's.
+/// Builds requests. `models` maps role names to model keys; `seed` is the run's. A role without a
+/// model is Error(kConfig, "agents") when it is asked for. Same unit and seed, same request.
 class Agents {
- public:
+  public:
     Agents(Prompts prompts, std::map<std::string, std::string> models, std::uint64_t seed);
     llm::Request planner(const protocol::Unit& unit, const ProblemFacts& problem) const;
     llm::Request executor(const protocol::Unit& unit, const ProblemFacts& problem,
                           const std::string& plan, int sample) const;
     llm::Request summarizer(const protocol::Unit& unit, const ProblemFacts& problem) const;
 
- private:
+  private:
     Prompts prompts_;
     std::map<std::string, std::string> models_;
     std::uint64_t seed_;
@@ -51,7 +58,9 @@ struct ExtractedKernel {
 };
 
 /// Finds the kernel in a reply: the whole reply when it is a kernel, else the last complete fence
-/// that defines an entry function. The error says why nothing was found.
+/// (python, py or bare) that defines an entry function: one decorated with nki.jit, or named
+/// `kernel` or `optimized_kernel`. Backticks inside the code's strings end nothing. The error says
+/// why nothing was found.
 Result<ExtractedKernel, std::string> extract_kernel(const std::string& reply);
 
 /// Splits a summarizer's reply into title and text; an empty title when it says nothing was found.

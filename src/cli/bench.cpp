@@ -1,3 +1,5 @@
+#include "report/bench.h"
+
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -7,7 +9,6 @@
 #include "core/text.h"
 #include "eval/evaluator.h"
 #include "eval/problem.h"
-#include "report/bench.h"
 
 namespace accelopt::cli {
 namespace {

@@ -51,8 +51,8 @@ ExitCode doctor(const Options& options) {
         const auto problem = eval::load_problem(id, "full");
         show("problem " + id, true, problem.title);
     }
-    const bool root = std::string(variable("USER")) == "root" ||
-                      std::string(variable("HOME")) == "/root";
+    const bool root =
+        std::string(variable("USER")) == "root" || std::string(variable("HOME")) == "/root";
     if (root) {
         const bool allowed = *variable("OMPI_ALLOW_RUN_AS_ROOT") != 0 &&
                              *variable("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM") != 0;
@@ -61,8 +61,9 @@ ExitCode doctor(const Options& options) {
     }
     const bool oversubscribe = *variable("OMPI_MCA_rmaps_base_oversubscribe") != 0;
     show("mpirun ranks", true,
-         oversubscribe ? "more ranks than cores allowed"
-                       : "at most one rank per core (OMPI_MCA_rmaps_base_oversubscribe=1 for more)");
+         oversubscribe
+             ? "more ranks than cores allowed"
+             : "at most one rank per core (OMPI_MCA_rmaps_base_oversubscribe=1 for more)");
     if (const char* tasks = std::getenv("SLURM_NTASKS")) {
         show("slurm", true, fmt::format("{} tasks: start that many ranks, not one per CPU", tasks));
     }

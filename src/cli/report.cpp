@@ -1,11 +1,13 @@
+#include "report/report.h"
+
 #include <fmt/format.h>
 
 #include <memory>
 
 #include "cli/commands.h"
 #include "core/text.h"
-#include "report/report.h"
 #include "store/archive.h"
+#include "store/journal.h"
 
 namespace accelopt::cli {
 namespace {
@@ -27,6 +29,8 @@ ExitCode report(const Options& options) {
 }
 
 ExitCode recover(const Options& options) {
+    (void)store::load_run(options.run);  // says so when the folder is no run
+    const store::RunLock lock(options.run);
     const auto run = store::load_run(options.run);
     const int compression = 4;
     for (const auto& round : run.rounds) {
@@ -56,8 +60,7 @@ void add_report(CLI::App& app, Action& action) {
 
 void add_recover(CLI::App& app, Action& action) {
     auto options = std::make_shared<Options>();
-    auto* command =
-        app.add_subcommand("recover", "rebuild a run's HDF5 files from its journals");
+    auto* command = app.add_subcommand("recover", "rebuild a run's HDF5 files from its journals");
     command->footer(
         "Example: accelopt recover runs/quickstart-1\n"
         "Journals are the truth; rounds/*.h5 and run.h5 can be rebuilt from them at any time,\n"

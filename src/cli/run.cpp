@@ -1,3 +1,5 @@
+#include "cluster/run.h"
+
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -6,7 +8,6 @@
 
 #include "cli/commands.h"
 #include "cli/wiring.h"
-#include "cluster/run.h"
 #include "config/run_config.h"
 #include "core/text.h"
 #include "eval/problem.h"

@@ -37,7 +37,8 @@ bool worth_asking_again(LlmOutcome outcome) {
         case LlmOutcome::kAuth:
         case LlmOutcome::kTimeout:
         case LlmOutcome::kCancelled:
-        case LlmOutcome::kBudget: return true;
+        case LlmOutcome::kBudget:
+            return true;
         case LlmOutcome::kOk:
         case LlmOutcome::kTruncatedStream:
         case LlmOutcome::kLength:
@@ -46,7 +47,8 @@ bool worth_asking_again(LlmOutcome outcome) {
         case LlmOutcome::kFiltered:
         case LlmOutcome::kMalformed:
         case LlmOutcome::kEmpty:
-        case LlmOutcome::kContextOverflow: return false;
+        case LlmOutcome::kContextOverflow:
+            return false;
     }
     return false;
 }
@@ -99,8 +101,8 @@ JournalReplies::JournalReplies(const std::string& directory) {
 }
 
 std::optional<llm::Reply> JournalReplies::find(const llm::Request& request) {
-    const auto it = replies_.find(
-        call_key(request.unit_id, protocol::to_string(request.role), request.sample));
+    const auto it =
+        replies_.find(call_key(request.unit_id, protocol::to_string(request.role), request.sample));
     // A changed prompt (another version of the program or of a template) is another question.
     if (it == replies_.end() || it->second.first != request.sha256()) return std::nullopt;
     return it->second.second;

@@ -89,11 +89,11 @@ struct Coordinator::State {
     double started_s;
 
     std::deque<Unit> ready;
-    std::map<std::string, Lease> leases;                ///< by unit id
-    std::map<int, int> wanted;                          ///< free places by rank
-    std::map<std::string, UnitResult> adopted;          ///< accepted by earlier launches
-    std::set<std::pair<std::string, int>> old_rounds;   ///< journalled by earlier launches
-    std::map<std::string, Verdict> verdicts;            ///< by evaluation key
+    std::map<std::string, Lease> leases;               ///< by unit id
+    std::map<int, int> wanted;                         ///< free places by rank
+    std::map<std::string, UnitResult> adopted;         ///< accepted by earlier launches
+    std::set<std::pair<std::string, int>> old_rounds;  ///< journalled by earlier launches
+    std::map<std::string, Verdict> verdicts;           ///< by evaluation key
     std::int64_t next_lease = 1;
 
     int units_done = 0;
@@ -103,7 +103,7 @@ struct Coordinator::State {
         double usd = 0;
         std::int64_t calls = 0;
     };
-    std::map<int, Spend> spend;                         ///< by rank; -1 = earlier launches
+    std::map<int, Spend> spend;  ///< by rank; -1 = earlier launches
     bool spend_unknown = false;
     std::optional<ExitCode> ending;
     std::optional<ExitCode> finished;
@@ -161,7 +161,8 @@ void Coordinator::State::adopt_earlier_launches() {
                 case store::RecordType::kLlmReserved:
                 case store::RecordType::kLlmReply:
                 case store::RecordType::kEvent:
-                case store::RecordType::kRunEnd: return;
+                case store::RecordType::kRunEnd:
+                    return;
             }
         });
     }
@@ -193,13 +194,21 @@ bool Coordinator::State::handle_messages() {
 
 void Coordinator::State::handle(const Message& message) {
     switch (message.type) {
-        case MessageType::kRequest: wanted[message.source] += std::stoi(message.payload); return;
+        case MessageType::kRequest:
+            wanted[message.source] += std::stoi(message.payload);
+            return;
         case MessageType::kResult:
             accept(message.source, protocol::parse_unit_result(message.payload), message.payload);
             return;
-        case MessageType::kClaim: claim(message.source, unframe(message.payload).first); return;
-        case MessageType::kEvaluated: evaluated(message.source, message.payload); return;
-        case MessageType::kSpent: book(message.source, message.payload); return;
+        case MessageType::kClaim:
+            claim(message.source, unframe(message.payload).first);
+            return;
+        case MessageType::kEvaluated:
+            evaluated(message.source, message.payload);
+            return;
+        case MessageType::kSpent:
+            book(message.source, message.payload);
+            return;
         case MessageType::kHold:
             for (int rank = 0; rank < transport.size(); ++rank) {
                 if (rank == message.source || !works(rank)) continue;
@@ -209,7 +218,8 @@ void Coordinator::State::handle(const Message& message) {
         case MessageType::kFatal:
             record_event("worker_failed",
                          fmt::format("rank {}: {}", message.source, message.payload));
-            lines.push_back(fmt::format("rank {} cannot go on: {}", message.source, message.payload));
+            lines.push_back(
+                fmt::format("rank {} cannot go on: {}", message.source, message.payload));
             end(ExitCode::kInternal, message.payload);
             return;
         case MessageType::kInterrupted:
@@ -220,7 +230,8 @@ void Coordinator::State::handle(const Message& message) {
         case MessageType::kLease:
         case MessageType::kClaimReply:
         case MessageType::kSpend:
-        case MessageType::kStop: return;
+        case MessageType::kStop:
+            return;
     }
 }
 
@@ -249,8 +260,8 @@ void Coordinator::State::accept(int rank, UnitResult result, const std::string& 
     }
     journal->append(store::RecordType::kUnitResult, json);
     if (!result.failure.empty()) {
-        lines.push_back(fmt::format("{}: unit {} failed: {}", result.problem, result.unit_id,
-                                    result.failure));
+        lines.push_back(
+            fmt::format("{}: unit {} failed: {}", result.problem, result.unit_id, result.failure));
     }
     physical_evaluations += result.physical_evaluations;
     complete(std::move(result));
@@ -270,6 +281,9 @@ void Coordinator::State::publish_rounds() {
         row.selected = std::move(record.selected);
         row.memory = std::move(record.memory);
         row.rewrites = std::move(record.rewrites);
+        for (const auto& state : campaign.problems()) {
+            if (state.id == row.problem) row.baseline = state.baseline;
+        }
         if (!old_rounds.contains({row.problem, row.round})) {
             journal->append(store::RecordType::kRound, store::to_json(row));
         }
@@ -278,8 +292,8 @@ void Coordinator::State::publish_rounds() {
         for (const auto& state : campaign.problems()) {
             if (state.id != row.problem) continue;
             lines.push_back(fmt::format(
-                "{:<24} round {:>2}/{} done: best {:.4f} ms, {:.3f}x, {} evaluations",
-                row.problem, row.round + 1, context.config.search.rounds, state.best.latency_ms,
+                "{:<24} round {:>2}/{} done: best {:.4f} ms, {:.3f}x, {} evaluations", row.problem,
+                row.round + 1, context.config.search.rounds, state.best.latency_ms,
                 state.baseline.latency_ms / state.best.latency_ms, state.logical_evaluations));
         }
     }
@@ -389,11 +403,10 @@ void Coordinator::State::end(ExitCode code, const std::string& reason) {
     finished = code;
     end_reason = reason;
     try {
-        journal->append(store::RecordType::kRunEnd,
-                        Json{{"exit_code", static_cast<int>(code)},
-                             {"reason", reason},
-                             {"unix_s", clock.unix_s()}}
-                            .dump());
+        journal->append(store::RecordType::kRunEnd, Json{{"exit_code", static_cast<int>(code)},
+                                                         {"reason", reason},
+                                                         {"unix_s", clock.unix_s()}}
+                                                        .dump());
     } catch (const Error& error) {
         lines.push_back(error.what());
     }

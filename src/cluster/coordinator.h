@@ -18,11 +18,11 @@ namespace accelopt::cluster {
 struct Progress {
     std::vector<search::ProblemState> problems;
     int units_done = 0;
-    int units_planned = 0;       ///< upper bound on the units of the whole run
+    int units_planned = 0;  ///< upper bound on the units of the whole run
     int units_in_flight = 0;
-    int units_adopted = 0;       ///< taken over from earlier launches
+    int units_adopted = 0;  ///< taken over from earlier launches
     int physical_evaluations = 0;
-    std::int64_t calls = 0;      ///< tries paid by this and earlier launches
+    std::int64_t calls = 0;  ///< tries paid by this and earlier launches
     double spent_usd = 0;
     bool spend_unknown = false;  ///< some try has no known cost
     double elapsed_s = 0;
@@ -31,7 +31,7 @@ struct Progress {
 /// Rank 0: hands out units, decides in unit order, keeps the decisions journal, publishes HDF5.
 /// Poll it; it never blocks.
 class Coordinator {
- public:
+  public:
     /// Opens the decisions journal of this launch and adopts what earlier launches have journalled.
     Coordinator(RunContext context, Transport& transport, Clock& clock);
     ~Coordinator();
@@ -47,7 +47,7 @@ class Coordinator {
     /// Lines to show (rounds finished, failures) since the last call.
     std::vector<std::string> take_lines();
 
- private:
+  private:
     struct State;
     std::unique_ptr<State> state_;
 };

@@ -11,7 +11,7 @@ namespace accelopt::cluster {
 /// Shows a run's progress on stderr: one line that is rewritten on a terminal, plain lines every
 /// `interval_s` elsewhere; the same lines go to the run's log file.
 class ProgressDisplay {
- public:
+  public:
     ProgressDisplay(const std::string& log_path, double interval_s = 10);
     ~ProgressDisplay();
     ProgressDisplay(const ProgressDisplay&) = delete;
@@ -24,7 +24,7 @@ class ProgressDisplay {
     /// Ends the rewritten line.
     void finish();
 
- private:
+  private:
     struct Log;
     std::unique_ptr<Log> log_;
     double interval_s_;

@@ -14,8 +14,11 @@
 #include "cluster/signals.h"
 #include "config/run_config.h"
 #include "core/clock.h"
+#include "core/data_path.h"
 #include "core/text.h"
 #include "eval/evaluator.h"
+#include "llm/model_options.h"
+#include "llm/pricing.h"
 #include "store/archive.h"
 #include "store/journal.h"
 
@@ -27,14 +30,14 @@ namespace {
 
 /// Sleeps a little longer each time nothing happens; never blocks in MPI (facts/cluster.md 1).
 class Backoff {
- public:
+  public:
     void idle(Clock& clock) {
         clock.sleep(delay_s_);
         delay_s_ = std::min(delay_s_ * 1.5, 0.005);
     }
     void busy() { delay_s_ = 0.0002; }
 
- private:
+  private:
     double delay_s_ = 0.0002;
 };
 
@@ -64,8 +67,9 @@ std::string create_directory(const config::RunConfig& config) {
         fs::create_directories(fs::path(config.directory).parent_path());
         if (!fs::create_directory(config.directory)) {
             throw Error(ErrorSource::kUser, "exists",
-                        config.directory + " exists already: add --resume to continue that run, or "
-                                           "choose another run.directory");
+                        config.directory +
+                            " exists already: add --resume to continue that run, or "
+                            "choose another run.directory");
         }
         return config.directory;
     }
@@ -85,7 +89,8 @@ void check_same_experiment(const config::RunConfig& stored, const config::RunCon
     probe.path = stored.path;
     const auto experiment = [](const config::RunConfig& c) {
         std::string text = fmt::format(
-            "run.name={}\nrun.seed={}\nproblems={}\nshape={}\ntarget={}\nsearch={}/{}/{}/{}/{}/{}/{}\n"
+            "run.name={}\nrun.seed={}\nproblems={}\nshape={}\ntarget={}\nsearch={}/{}/{}/{}/{}/{}/"
+            "{}\n"
             "memory={}/{}/{}/{}/{}\nverify={}/{}\n",
             c.name, c.seed, join(c.problems, ","), c.shape, c.target, c.search.strategy,
             c.search.variant, c.search.beam, c.search.plans, c.search.samples, c.search.rounds,
@@ -121,6 +126,10 @@ OpenedRun open_run(const RunRequest& request, Transport& transport) {
     OpenedRun run;
     config::RunConfig config = config::load_run_config(request.config_path, request.overrides);
     for (const auto& id : config.problems) (void)eval::load_problem(id, config.shape);
+    // Everything that can be wrong is found before the run has a directory or spends a cent.
+    llm::require_prices(config.models, llm::load_prices(data_path(config.prices)),
+                        config.budget_usd.has_value());
+    (void)agents::Prompts(data_path(config.prompts));
     run.context.machine_hash = eval::load_machine(config.target).hash;
     std::string directory;
     if (request.resume) {
@@ -177,8 +186,8 @@ void check_limits(Coordinator& coordinator, const RunContext& context, double st
     if (!fail_fast) return;
     for (const auto& problem : coordinator.progress().problems) {
         if (problem.failures > 0) {
-            coordinator.stop(ExitCode::kUnitsFailed, "--fail-fast: a unit of " + problem.id +
-                                                         " failed");
+            coordinator.stop(ExitCode::kUnitsFailed,
+                             "--fail-fast: a unit of " + problem.id + " failed");
             return;
         }
     }
@@ -266,10 +275,10 @@ RunOutcome run_campaign(const RunRequest& request, const WorkerHost& host, Trans
         return coordinate(request, host, transport);
     } catch (const Error& error) {
         const bool taken = error.code() == "exists" || error.code() == "locked";
-        const bool user = error.source() == ErrorSource::kUser ||
-                          error.source() == ErrorSource::kConfig;
-        const ExitCode code = taken ? ExitCode::kExists
-                                    : (user ? ExitCode::kUsage : ExitCode::kInternal);
+        const bool user =
+            error.source() == ErrorSource::kUser || error.source() == ErrorSource::kConfig;
+        const ExitCode code =
+            taken ? ExitCode::kExists : (user ? ExitCode::kUsage : ExitCode::kInternal);
         for (int rank = 1; rank < transport.size(); ++rank) {
             transport.send(rank, Mailbox::kWorker, MessageType::kStop,
                            std::to_string(static_cast<int>(code)));

@@ -15,7 +15,7 @@ struct RunRequest {
     std::string config_path;
     std::vector<std::string> overrides;  ///< --set key=value
     bool resume = false;
-    bool fail_fast = false;              ///< stop at the first infrastructure failure
+    bool fail_fast = false;  ///< stop at the first infrastructure failure
 };
 
 struct RunOutcome {

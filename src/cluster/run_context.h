@@ -12,11 +12,11 @@ namespace accelopt::cluster {
 /// What every rank of a run must agree on; sent by the coordinator when a worker starts.
 struct RunContext {
     config::RunConfig config;
-    std::string directory;        ///< run directory on the shared file system
+    std::string directory;  ///< run directory on the shared file system
     int launch = 0;
     int ranks = 1;
     bool coordinator_works = true;
-    std::string machine_hash;     ///< of the target's description
+    std::string machine_hash;  ///< of the target's description
 
     std::string serialise() const;
     static RunContext parse(const std::string& payload);

@@ -72,13 +72,13 @@ struct Worker::State {
     int requested = 0;
 
     std::list<Task> tasks;
-    std::map<std::uint64_t, Waiting> calls;                  ///< by llm call
-    std::map<std::string, std::vector<Waiting>> claims;      ///< by evaluation key
+    std::map<std::uint64_t, Waiting> calls;              ///< by llm call
+    std::map<std::string, std::vector<Waiting>> claims;  ///< by evaluation key
     struct ClaimedKernel {
         std::string problem;
         std::string source;
     };
-    std::map<std::string, ClaimedKernel> claimed;            ///< by key, until the verdict
+    std::map<std::string, ClaimedKernel> claimed;  ///< by key, until the verdict
 
     void tell(MessageType type, std::string payload) {
         transport.send(0, Mailbox::kCoordinator, type, std::move(payload));
@@ -128,10 +128,9 @@ void Worker::State::start(const std::string& payload) {
         models[key] = llm::make_model_options(model);
         all_builtin = all_builtin && model.provider == "builtin";
     }
-    client = std::make_unique<llm::Client>(std::move(models), host.providers(),
-                                           llm::load_prices(data_path(config.prices)), replies,
-                                           std::make_shared<JournalCallLog>(*journal), pacer, clock,
-                                           config.seed);
+    client = std::make_unique<llm::Client>(
+        std::move(models), host.providers(), llm::load_prices(data_path(config.prices)), replies,
+        std::make_shared<JournalCallLog>(*journal), pacer, clock, config.seed);
     eval::PoolOptions options;
     options.program = host.evaluator_program;
     options.slots = config.evaluator_slots
@@ -142,8 +141,8 @@ void Worker::State::start(const std::string& payload) {
     // Builtin units cost evaluations only; units of remote models mostly wait for the network.
     capacity = all_builtin ? options.slots + 1 : std::max(32, 4 * options.slots);
     pool = std::make_unique<eval::EvaluatorPool>(std::move(options));
-    agents = std::make_unique<agents::Agents>(agents::Prompts(data_path(config.prompts)), config.agents,
-                                              config.seed);
+    agents = std::make_unique<agents::Agents>(agents::Prompts(data_path(config.prompts)),
+                                              config.agents, config.seed);
     for (const auto& id : config.problems) {
         const eval::Problem problem = eval::load_problem(id, config.shape);
         facts[id] = problem_facts(problem);
@@ -153,14 +152,18 @@ void Worker::State::start(const std::string& payload) {
 
 void Worker::State::handle(const Message& message) {
     switch (message.type) {
-        case MessageType::kStart: start(message.payload); return;
+        case MessageType::kStart:
+            start(message.payload);
+            return;
         case MessageType::kLease: {
             const auto [lease, body] = unframe(message.payload);
             --requested;
             begin(std::stoll(lease), protocol::parse_unit(body));
             return;
         }
-        case MessageType::kClaimReply: claim_answered(message.payload); return;
+        case MessageType::kClaimReply:
+            claim_answered(message.payload);
+            return;
         case MessageType::kSpend: {
             const auto [usd, calls] = unframe(message.payload);
             if (pacer) pacer->set_others(std::stod(usd), std::stoll(calls));
@@ -180,7 +183,8 @@ void Worker::State::handle(const Message& message) {
         case MessageType::kEvaluated:
         case MessageType::kSpent:
         case MessageType::kFatal:
-        case MessageType::kInterrupted: return;
+        case MessageType::kInterrupted:
+            return;
     }
 }
 
@@ -194,6 +198,10 @@ void Worker::State::begin(std::int64_t lease, Unit unit) {
     result.kind = task.unit.kind;
     result.round = task.unit.round;
     result.order = task.unit.order;
+    if (task.unit.kind == UnitKind::kRewrite) {
+        result.parent_id = task.unit.candidate.id;
+        result.plan = task.unit.plan;
+    }
     result.lease = lease;
     within_unit(task, [&] { open(task); });
 }
@@ -202,7 +210,9 @@ void Worker::State::open(Task& task) {
     UnitResult& result = task.result;
     const auto& problem = facts.at(task.unit.problem);
     switch (task.unit.kind) {
-        case UnitKind::kBaseline: claim(task, -1, task.unit.candidate.source); return;
+        case UnitKind::kBaseline:
+            claim(task, -1, task.unit.candidate.source);
+            return;
         case UnitKind::kRewrite:
             ask(task, protocol::Role::kPlanner, 0, agents->planner(task.unit, problem));
             return;
@@ -253,8 +263,12 @@ void Worker::State::route(const Waiting& waiting, const llm::Completion& complet
     const auto& tries = completion.reply.tries;
     task.result.ledger.insert(task.result.ledger.end(), tries.begin(), tries.end());
     switch (waiting.role) {
-        case protocol::Role::kPlanner: planned(task, completion.reply); return;
-        case protocol::Role::kExecutor: executed(task, waiting.sample, completion.reply); return;
+        case protocol::Role::kPlanner:
+            planned(task, completion.reply);
+            return;
+        case protocol::Role::kExecutor:
+            executed(task, waiting.sample, completion.reply);
+            return;
         case protocol::Role::kSummarizer:
         case protocol::Role::kFixer:
             task.result.plan_outcome = completion.reply.outcome;

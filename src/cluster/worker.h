@@ -21,7 +21,7 @@ struct WorkerHost {
 /// A rank's worker: pulls units from the coordinator, keeps their model calls and evaluations in
 /// flight, journals what it alone knows, and reports results. Single-threaded; poll it.
 class Worker {
- public:
+  public:
     Worker(WorkerHost host, Transport& transport, Clock& clock);
     ~Worker();
 
@@ -31,7 +31,7 @@ class Worker {
     /// Set once the coordinator has told this worker to leave.
     std::optional<ExitCode> stopped() const;
 
- private:
+  private:
     struct State;
     std::unique_ptr<State> state_;
 };

@@ -14,7 +14,7 @@ namespace accelopt::config {
 /// Error(kConfig, ...) whose message starts with "file:line: ". Duplicate keys are errors at load.
 /// yaml-cpp never shows in this interface.
 class Section {
- public:
+  public:
     struct Impl;
     explicit Section(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
@@ -59,7 +59,7 @@ class Section {
     /// Throws for every unread key of this section and of the children handed out by it.
     void finish() const;
 
- private:
+  private:
     std::shared_ptr<Impl> impl_;
 };
 

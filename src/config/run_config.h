@@ -15,12 +15,12 @@ struct SearchOptions {
     int beam = 6;
     int plans = 12;
     int samples = 2;
-    int rounds = 16;                     ///< counts round 0
+    int rounds = 16;  ///< counts round 0
     bool elitist = false;
 };
 
 struct MemoryOptions {
-    std::string scope = "problem";       ///< or "campaign"
+    std::string scope = "problem";  ///< or "campaign"
     int top_k = 8;
     int capacity = 16;
     double positive_threshold = 1.04;
@@ -32,14 +32,14 @@ struct ModelConfig {
     std::string provider;
     std::string url;
     std::string name;
-    std::string key_env;                 ///< "" = none
+    std::string key_env;  ///< "" = none
     double temperature = 1.0;
     std::int64_t max_tokens = 20000;
     std::optional<std::string> reasoning;
-    bool stream = true;
+    bool stream = false;  ///< true is refused: not supported yet
     double timeout_s = 600;
     std::int64_t max_tries = 6;
-    std::string where;                   ///< "file:line" for messages
+    std::string where;  ///< "file:line" for messages
 };
 
 struct RunConfig {
@@ -49,7 +49,7 @@ struct RunConfig {
     std::uint64_t seed = 1;
     std::optional<std::string> secret_env;
     std::vector<std::string> problems;
-    std::string shape = "full";          ///< "full" or "test" (problem.yaml's test_shape)
+    std::string shape = "full";  ///< "full" or "test" (problem.yaml's test_shape)
     std::string target = "trn1";
     SearchOptions search;
     MemoryOptions memory;
@@ -62,16 +62,21 @@ struct RunConfig {
     std::optional<double> budget_wall_s;
     std::string verify_rule = "published";
     std::int64_t verify_seeds = 5;
+    bool verify_stress = false;                   ///< true is refused: not supported yet
     std::optional<std::int64_t> evaluator_slots;  ///< nullopt = auto
     double evaluator_timeout_s = 180;
     double evaluator_memory_gib = 8;
-    std::optional<std::string> evaluator_cache;   ///< nullopt = auto
+    std::optional<std::string> evaluator_cache;  ///< nullopt = auto
     double evaluator_cache_gib = 8;
     double cluster_margin_s = 120;
-    std::optional<bool> coordinator_works;        ///< nullopt = auto
+    std::optional<bool> coordinator_works;  ///< nullopt = auto
+    std::string store_locking = "auto";     ///< the only value supported yet
     std::int64_t store_compression = 4;
+    std::string numerics_isa = "auto";  ///< the only value supported yet
+    std::optional<std::string> suite;   ///< refused when set: not supported yet
+    std::optional<std::string> menu;    ///< refused when set: not supported yet
 
-    std::string resolved;                ///< the complete configuration as YAML, no secrets
+    std::string resolved;  ///< the complete configuration as YAML, no secrets
 };
 
 /// Loads, merges (`base:`), overrides and validates; every error has file:line and, for a

@@ -7,7 +7,7 @@ namespace accelopt {
 namespace {
 
 class SystemClock : public Clock {
- public:
+  public:
     double monotonic_s() const override {
         return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
             .count();

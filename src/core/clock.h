@@ -7,7 +7,7 @@ namespace accelopt {
 
 /// Time as the program sees it; tests replace it by a virtual clock instead of sleeping.
 class Clock {
- public:
+  public:
     virtual ~Clock() = default;
     /// Returns seconds of a monotonic clock with an arbitrary origin.
     virtual double monotonic_s() const = 0;
@@ -22,13 +22,13 @@ Clock& system_clock();
 
 /// A clock that stands still unless told otherwise; `sleep` advances it at once.
 class VirtualClock : public Clock {
- public:
+  public:
     double monotonic_s() const override { return now_s_; }
     double unix_s() const override { return now_s_; }
     void sleep(double seconds) override { now_s_ += seconds; }
     void advance(double seconds) { now_s_ += seconds; }
 
- private:
+  private:
     double now_s_ = 1'000'000.0;
 };
 

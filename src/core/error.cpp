@@ -4,10 +4,14 @@ namespace accelopt {
 
 std::string_view to_string(ErrorSource source) {
     switch (source) {
-        case ErrorSource::kUser: return "user";
-        case ErrorSource::kConfig: return "config";
-        case ErrorSource::kExternal: return "external";
-        case ErrorSource::kInternal: return "internal";
+        case ErrorSource::kUser:
+            return "user";
+        case ErrorSource::kConfig:
+            return "config";
+        case ErrorSource::kExternal:
+            return "external";
+        case ErrorSource::kInternal:
+            return "internal";
     }
     return "internal";
 }

@@ -16,7 +16,7 @@ std::string_view to_string(ErrorSource source);
 /// The one exception type of the project: set-up, I/O and broken invariants.
 /// Expected outcomes (a rejected kernel, a refused reply) are values, see Result.
 class Error : public std::runtime_error {
- public:
+  public:
     Error(ErrorSource source, std::string code, const std::string& message, bool retriable = false)
         : std::runtime_error(message),
           source_(source),
@@ -27,7 +27,7 @@ class Error : public std::runtime_error {
     const std::string& code() const { return code_; }
     bool retriable() const { return retriable_; }
 
- private:
+  private:
     ErrorSource source_;
     std::string code_;
     bool retriable_;

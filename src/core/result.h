@@ -18,7 +18,7 @@ Failure(E) -> Failure<E>;
 /// An expected outcome: a value or an error value. Never silently ignored.
 template <typename T, typename E>
 class [[nodiscard]] Result {
- public:
+  public:
     Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
     Result(Failure<E> failure) : state_(std::in_place_index<1>, std::move(failure.error)) {}
 
@@ -34,7 +34,7 @@ class [[nodiscard]] Result {
     const T& operator*() const& { return value(); }
     T& operator*() & { return value(); }
 
- private:
+  private:
     void check_value() const { require(ok(), "Result::value() on an error"); }
 
     std::variant<T, E> state_;

@@ -9,7 +9,7 @@ namespace accelopt {
 /// A counter-based random stream (Philox 4x32-10, Salmon et al., SC'11): the n-th draw is a pure
 /// function of (key, n), so results do not depend on which rank draws or in what order.
 class RandomStream {
- public:
+  public:
     explicit RandomStream(std::uint64_t key) : key_(key) {}
 
     /// Builds the stream of a named purpose: key = stable hash of seed and `purpose`, where purpose
@@ -27,7 +27,7 @@ class RandomStream {
     /// Returns a random permutation of 0..n-1 (Fisher-Yates).
     std::vector<std::size_t> permutation(std::size_t n);
 
- private:
+  private:
     std::uint64_t key_;
     std::uint64_t counter_ = 0;
     std::uint32_t block_[4] = {};

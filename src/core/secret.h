@@ -8,7 +8,7 @@ namespace accelopt {
 /// A value that must never reach a log, a file or a message: it has no stream operator and no
 /// fmt formatter, and `reveal` is the only way to the text.
 class Secret {
- public:
+  public:
     Secret() = default;
     explicit Secret(std::string text) : text_(std::move(text)) {}
 
@@ -17,7 +17,7 @@ class Secret {
     /// Returns `message` with every occurrence of the secret replaced by "[secret]".
     std::string scrub(std::string message) const;
 
- private:
+  private:
     std::string text_;
 };
 

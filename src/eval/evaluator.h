@@ -13,25 +13,25 @@ namespace accelopt::eval {
 trainium::Machine load_machine(const std::string& target);
 
 struct EvaluatorOptions {
-    std::string cache_directory;   ///< reference cache; "" = private to the process, no sharing
+    std::string cache_directory;  ///< reference cache; "" = private to the process, no sharing
     std::int64_t cache_bytes = 8'000'000'000;
 };
 
 /// Evaluates kernels in this process. Keeps machine descriptions, problems and references warm.
 class Evaluator {
- public:
+  public:
     explicit Evaluator(EvaluatorOptions options);
     ~Evaluator();
     /// Never throws for anything a kernel does: every end is an outcome.
     protocol::EvaluationReply evaluate(const protocol::EvaluationRequest& request);
 
- private:
+  private:
     struct State;
     std::unique_ptr<State> state_;
 };
 
 struct PoolOptions {
-    std::string program;           ///< path of accelopt-eval; "" = beside this executable
+    std::string program;  ///< path of accelopt-eval; "" = beside this executable
     int slots = 1;
     std::string cache_directory;
     std::int64_t cache_bytes = 8'000'000'000;
@@ -42,7 +42,7 @@ struct PoolOptions {
 /// fresh process, then stored as `timeout`; a process that dies gives `crashed` with its signal.
 /// Single-threaded; poll it.
 class EvaluatorPool {
- public:
+  public:
     explicit EvaluatorPool(PoolOptions options);
     ~EvaluatorPool();
 
@@ -52,7 +52,7 @@ class EvaluatorPool {
     int in_flight() const;
     int slots() const;
 
- private:
+  private:
     struct State;
     std::unique_ptr<State> state_;
 };

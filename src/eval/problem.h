@@ -22,7 +22,7 @@ struct InputSpec {
 
 struct OutputSpec {
     std::string name;
-    std::vector<std::int64_t> shape;         ///< as the reference sees it
+    std::vector<std::int64_t> shape;  ///< as the reference sees it
     std::vector<std::int64_t> kernel_shape;
 };
 
@@ -31,18 +31,18 @@ struct Problem {
     std::string id;
     std::string title;
     std::string folder;
-    std::string shape_name;                  ///< "full" or "test"
+    std::string shape_name;                                   ///< "full" or "test"
     std::vector<std::pair<std::string, std::int64_t>> sizes;  ///< M, N, K, ...
-    std::vector<InputSpec> inputs;           ///< in kernel argument order
+    std::vector<InputSpec> inputs;                            ///< in kernel argument order
     std::vector<OutputSpec> outputs;
     double tolerance = 2e-5;
-    double vector_flops = 0;                 ///< peak model (papers.md section 5)
+    double vector_flops = 0;  ///< peak model (papers.md section 5)
     double matmul_flops = 0;
-    double minimal_bytes = 0;                ///< compulsory HBM traffic
+    double minimal_bytes = 0;  ///< compulsory HBM traffic
     std::string reference_path;
     std::string baseline_path;
     std::string baseline_source;
-    std::string definition_sha256;           ///< of problem.yaml and reference.py
+    std::string definition_sha256;  ///< of problem.yaml and reference.py
 
     /// The kernel's arguments for nki::trace.
     std::vector<nki::Argument> kernel_arguments() const;

@@ -10,9 +10,9 @@ namespace accelopt::eval {
 /// What the published rule says about one output on one seed.
 struct OutputVerdict {
     bool ok = false;
-    std::string reason;              ///< "", "nonfinite", "unwritten_output" or "value"
-    std::string message;             ///< a sentence with figures, "" when ok
-    std::optional<double> rel_l2;    ///< ||out - ref|| / ||ref||; nullopt when undefined
+    std::string reason;            ///< "", "nonfinite", "unwritten_output" or "value"
+    std::string message;           ///< a sentence with figures, "" when ok
+    std::optional<double> rel_l2;  ///< ||out - ref|| / ||ref||; nullopt when undefined
 };
 
 /// The published rule of NKIBench (AccelOpt, eval_numpy.py): ||out - ref||2 < tolerance ||ref||2

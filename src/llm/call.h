@@ -13,11 +13,11 @@ namespace accelopt::llm {
 /// One logical call between `submit` and its completion: what has been tried, what comes next.
 /// Pure bookkeeping: sends nothing, records nothing, reads no clock.
 class Call {
- public:
+  public:
     enum class Phase {
-        kWaiting,   ///< for `due_s`
-        kFlying,    ///< a try is with the provider
-        kFinished   ///< `reply` is complete
+        kWaiting,  ///< for `due_s`
+        kFlying,   ///< a try is with the provider
+        kFinished  ///< `reply` is complete
     };
 
     Call(std::uint64_t id, Request request, const ModelOptions& model, std::uint64_t seed,
@@ -44,7 +44,7 @@ class Call {
     int attempts() const { return attempts_; }
     const Reply& reply() const { return reply_; }
 
- private:
+  private:
     protocol::LedgerRow make_row(const TryResult& result, const PriceTable& prices) const;
     double backoff_s(const RetryOptions& retry, double base_s) const;
 

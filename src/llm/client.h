@@ -25,8 +25,8 @@ struct RetryOptions {
     double cap_s = 60;
 };
 
-/// True when a model answered, well or badly, rather than nobody: such a reply is recorded, replayed
-/// and never asked for again.
+/// True when a model answered, well or badly, rather than nobody: such a reply is recorded,
+/// replayed and never asked for again.
 bool is_answer(const Reply& reply);
 
 /// Runs logical calls: looks them up in the ReplySource first, else tries the provider with
@@ -37,11 +37,10 @@ bool is_answer(const Reply& reply);
 /// `replies`, `log` and `pacer` may be null (nothing recorded, nothing kept, no limit). A model
 /// whose provider is not registered is Error(kConfig, "provider").
 class Client {
- public:
-    Client(std::map<std::string, ModelOptions> models, ProviderRegistry providers, PriceTable prices,
-           std::shared_ptr<ReplySource> replies, std::shared_ptr<CallLog> log,
-           std::shared_ptr<Pacer> pacer, Clock& clock, std::uint64_t seed,
-           RetryOptions retry = {});
+  public:
+    Client(std::map<std::string, ModelOptions> models, ProviderRegistry providers,
+           PriceTable prices, std::shared_ptr<ReplySource> replies, std::shared_ptr<CallLog> log,
+           std::shared_ptr<Pacer> pacer, Clock& clock, std::uint64_t seed, RetryOptions retry = {});
     ~Client();
     Client(const Client&) = delete;
     Client& operator=(const Client&) = delete;
@@ -53,7 +52,7 @@ class Client {
     /// Calls submitted and not yet handed out by `poll`.
     int in_flight() const;
 
- private:
+  private:
     struct State;
     std::unique_ptr<State> state_;
 };

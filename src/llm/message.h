@@ -18,13 +18,13 @@ struct Message {
 /// The structured context that travels beside the prompt, so that the builtin model never parses
 /// prompt text.
 struct Context {
-    std::string source;                            ///< the candidate kernel (planner, executor)
-    std::optional<protocol::Profile> profile;      ///< of the candidate (planner)
-    std::vector<protocol::Experience> experiences; ///< memory shown (planner)
-    std::string plan;                              ///< executor
-    protocol::Experience pair;                     ///< summarizer: slow and fast source, speedup
+    std::string source;                             ///< the candidate kernel (planner, executor)
+    std::optional<protocol::Profile> profile;       ///< of the candidate (planner)
+    std::vector<protocol::Experience> experiences;  ///< memory shown (planner)
+    std::string plan;                               ///< executor
+    protocol::Experience pair;                      ///< summarizer: slow and fast source, speedup
     std::vector<std::vector<std::int64_t>> input_shapes;  ///< of the kernel's tensor arguments
-    std::uint64_t seed = 0;                        ///< of this call's random stream
+    std::uint64_t seed = 0;                               ///< of this call's random stream
 };
 
 /// One logical call. (unit_id, role, sample) identifies it; N identical prompts are N calls.
@@ -32,7 +32,7 @@ struct Request {
     std::string unit_id;
     protocol::Role role = protocol::Role::kPlanner;
     int sample = 0;
-    std::string model;            ///< key of the configuration's `models`
+    std::string model;  ///< key of the configuration's `models`
     std::vector<Message> messages;
     Context context;
 
@@ -44,8 +44,8 @@ struct Request {
 struct Reply {
     protocol::LlmOutcome outcome = protocol::LlmOutcome::kOk;
     std::string text;
-    std::string reasoning;        ///< kept apart from the answer
-    std::string error;            ///< scrubbed
+    std::string reasoning;  ///< kept apart from the answer
+    std::string error;      ///< scrubbed
     std::vector<protocol::LedgerRow> tries;
 };
 

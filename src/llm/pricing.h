@@ -15,20 +15,20 @@ struct Price {
     std::optional<double> cached_input_usd;
     std::optional<double> cache_write_usd;
     std::optional<double> output_usd;
-    std::optional<double> reasoning_usd;   ///< nullopt: as output
+    std::optional<double> reasoning_usd;  ///< nullopt: as output
     std::string source;
     std::string date;
 };
 
 /// Prices by model name (as the endpoint calls it, or the configuration key).
 class PriceTable {
- public:
+  public:
     void set(const std::string& model, Price price) { prices_[model] = std::move(price); }
     const Price* find(const std::string& model) const;
     /// Returns the cost of a try, or nullopt when the price or the usage is unknown, never 0.
     std::optional<double> cost_usd(const std::string& model, const protocol::Usage& usage) const;
 
- private:
+  private:
     std::map<std::string, Price> prices_;
 };
 

@@ -15,14 +15,14 @@ namespace accelopt::llm {
 /// One entry of the configuration's `models`, resolved.
 struct ModelOptions {
     std::string key;
-    std::string provider;      ///< openai, builtin, ...
+    std::string provider;  ///< openai, builtin, ...
     std::string url;
-    std::string name;          ///< as the endpoint calls it
+    std::string name;  ///< as the endpoint calls it
     Secret api_key;
     double temperature = 1.0;
     int max_tokens = 20000;
     std::optional<std::string> reasoning;  ///< effort
-    bool stream = false;       ///< a hint: every request is non-streaming for now (README.md)
+    bool stream = false;  ///< a hint: every request is non-streaming for now (README.md)
     /// Deadline of one logical call, retries and waits included. A provider is handed a copy in
     /// which it is what remains for this try.
     double timeout_s = 600;
@@ -45,7 +45,7 @@ struct TryResult {
 /// A model service. `start` begins one try and returns at once; results come out of `poll`.
 /// A provider keeps many tries in flight without threads.
 class Provider {
- public:
+  public:
     virtual ~Provider() = default;
     virtual void start(std::uint64_t ticket, const ModelOptions& model, const Request& request) = 0;
     /// Moves what has ended to `done`, waiting at most `wait_s` for something to happen.
@@ -59,14 +59,14 @@ using ProviderRegistry = std::map<std::string, std::shared_ptr<Provider>>;
 
 /// Looks up an answer that is already paid for (journal, recorded run).
 class ReplySource {
- public:
+  public:
     virtual ~ReplySource() = default;
     virtual std::optional<Reply> find(const Request& request) = 0;
 };
 
 /// Records calls durably: `reserve` before anything is sent, `record` before the answer is used.
 class CallLog {
- public:
+  public:
     virtual ~CallLog() = default;
     virtual void reserve(const Request& request, int attempt) = 0;
     /// Called once for every try that ended, however it ended.
@@ -79,7 +79,7 @@ class CallLog {
 
 /// Says when a call may be sent: budgets and server waits shared by all ranks.
 class Pacer {
- public:
+  public:
     virtual ~Pacer() = default;
     /// Returns seconds to wait before the next try on this model (0 = now), or nullopt when the
     /// budget is spent.

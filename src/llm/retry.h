@@ -10,8 +10,8 @@ namespace accelopt::llm {
 /// Whether a try that ended this way is followed by another.
 enum class RetryRule {
     kNever,
-    kOnce,    ///< may have been paid for: at most one more
-    kAlways   ///< up to the model's max_tries
+    kOnce,   ///< may have been paid for: at most one more
+    kAlways  ///< up to the model's max_tries
 };
 RetryRule retry_rule(protocol::LlmOutcome outcome);
 

@@ -84,7 +84,8 @@ struct View {
     bool operator==(const View&) const = default;
 };
 
-/// One conjunct of a mask: the element at index i is active when
+/// One conjunct of a mask that is not a box (the front end cuts views down to a mask's box, and
+/// drops operations with nothing left): the element at index i is active when
 /// constant + sum(coefficients[d] * i_d) >= 0, over the iteration space of the operation
 /// (the destination's dims; for matmul and reduce the first source's dims).
 struct MaskTerm {
@@ -163,6 +164,8 @@ struct Operation {
     bool implicit = false;               ///< made by the front end (nl.matmul's transpose, zeros)
     std::uint8_t axes = 0;               ///< kReduce: bit d set = axis d is reduced
     std::uint8_t sources = 0;            ///< how many of `src` count
+    std::int64_t masked_columns = 0;     ///< kMatmul: moving columns that a mask cut off the views;
+                                         ///< the PE array streams them all the same
     int line = 0;
     int column = 0;
     int loop = -1;                       ///< innermost enclosing loop; -1 = none

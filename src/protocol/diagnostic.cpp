@@ -15,7 +15,8 @@ std::string render(const Diagnostic& d, const std::string& file_name) {
         text += "    " + d.snippet + "\n";
         if (d.column > 0 && static_cast<std::size_t>(d.column) <= d.snippet.size() + 1) {
             std::string pad = d.snippet.substr(0, static_cast<std::size_t>(d.column - 1));
-            std::replace_if(pad.begin(), pad.end(), [](char c) { return c != '\t'; }, ' ');
+            std::replace_if(
+                pad.begin(), pad.end(), [](char c) { return c != '\t'; }, ' ');
             text += "    " + pad + "^\n";
         }
     }

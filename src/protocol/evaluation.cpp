@@ -61,8 +61,8 @@ Json json_of(const Correctness& c) {
 
 EvaluationRequest request_from(const Json& json) {
     static const std::vector<std::string> kMembers = {
-        "schema", "id",    "problem", "target", "source", "source_sha256", "entry", "rule",
-        "seeds",  "secret", "tiers",  "shape",  "limits"};
+        "schema", "id",    "problem", "target", "source", "source_sha256", "entry",
+        "rule",   "seeds", "secret",  "tiers",  "shape",  "limits"};
     for (const auto& [key, value] : json.items()) {
         if (std::find(kMembers.begin(), kMembers.end(), key) == kMembers.end()) {
             throw Error(ErrorSource::kExternal, "bad_json", "unknown member \"" + key + "\"");
@@ -111,7 +111,8 @@ Json parse_object(std::string_view text) {
 
 Json json_of(const Profile& profile) {
     Json json = Json::object();
-    visit_figures(profile, [&](const char* name, const auto& value) { json[name] = number(value); });
+    visit_figures(profile,
+                  [&](const char* name, const auto& value) { json[name] = number(value); });
     json["bound"] = text_or_null(profile.bound);
     json["confidence"] = text_or_null(profile.confidence);
     json["confidence_reasons"] = profile.confidence_reasons;
@@ -135,7 +136,9 @@ Json json_of(const Diagnostic& d) {
 }
 
 Json json_of(const EvaluationReply& r) {
-    const auto profile = [](const std::optional<Profile>& p) { return p ? json_of(*p) : Json(nullptr); };
+    const auto profile = [](const std::optional<Profile>& p) {
+        return p ? json_of(*p) : Json(nullptr);
+    };
     Json diagnostics = Json::array();
     for (const auto& d : r.diagnostics) diagnostics.push_back(json_of(d));
     Json correctness = Json::array();

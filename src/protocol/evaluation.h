@@ -25,15 +25,15 @@ struct EvaluationLimits {
 /// One evaluator request, one JSON line (design.md, Evaluator protocol).
 struct EvaluationRequest {
     std::string id;
-    std::string problem;                 ///< problem id, or a path to a problem folder
+    std::string problem;  ///< problem id, or a path to a problem folder
     std::string target = "trn1";
-    std::string source;                  ///< kernel text
-    std::optional<std::string> entry;    ///< kernel function name; nullopt = found by rule
+    std::string source;                ///< kernel text
+    std::optional<std::string> entry;  ///< kernel function name; nullopt = found by rule
     std::string rule = "published";
     std::vector<int> seeds = {0, 1, 2, 3, 4};  ///< indices k, not the seeds themselves
-    std::string secret;                  ///< run secret that the input seeds derive from
+    std::string secret;                        ///< run secret that the input seeds derive from
     std::vector<std::string> tiers = {"legality", "timing", "values"};
-    std::string shape = "full";          ///< "full" or "test": problem.yaml's shape / test_shape
+    std::string shape = "full";  ///< "full" or "test": problem.yaml's shape / test_shape
     EvaluationLimits limits;
 };
 
@@ -62,19 +62,21 @@ struct EvaluationReply {
     std::string target;
     std::string source_sha256;
     Outcome outcome = Outcome::kEvaluatorError;
-    std::string reason;                  ///< "" = null; see the frozen table
-    std::string tier;                    ///< the last tier that was reached
+    std::string reason;  ///< "" = null; see the frozen table
+    std::string tier;    ///< the last tier that was reached
     std::vector<Diagnostic> diagnostics;
     std::vector<Correctness> correctness;
-    std::optional<Profile> profile;      ///< present whenever the timing tier ran
+    std::optional<Profile> profile;  ///< present whenever the timing tier ran
     std::optional<Profile> as_written;
     std::optional<Profile> measured;
     EvaluationCost cost;
     std::string accelopt_version;
-    std::string machine;                 ///< "trn1@<hash of the machine description>"
+    std::string machine;  ///< "trn1@<hash of the machine description>"
 
     /// True when the kernel is right on every seed asked for (tier "values" reached, outcome ok).
-    bool verified() const { return outcome == Outcome::kOk && (tier == "values" || tier == "stress"); }
+    bool verified() const {
+        return outcome == Outcome::kOk && (tier == "values" || tier == "stress");
+    }
 };
 
 /// JSON of one line without a newline. NaN and infinities become null.

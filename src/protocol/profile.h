@@ -30,11 +30,11 @@ struct Profile {
     std::optional<double> gpsimd_engine_active_time_percent;
     std::optional<double> dma_active_time_percent;
 
-    std::string bound;                       ///< "PE", "ACT", "DVE", "Pool" or "DMA"; "" unknown
-    std::optional<double> percent_of_peak;   ///< fraction of the papers' peak model
-    std::optional<double> lower_bound_ms;    ///< no honest kernel is faster (design.md, Bounds)
+    std::string bound;                      ///< "PE", "ACT", "DVE", "Pool" or "DMA"; "" unknown
+    std::optional<double> percent_of_peak;  ///< fraction of the papers' peak model
+    std::optional<double> lower_bound_ms;   ///< no honest kernel is faster (design.md, Bounds)
     std::optional<double> stream_roofline_ms;
-    std::string confidence;                  ///< "high", "medium", "low"; "" unknown
+    std::string confidence;  ///< "high", "medium", "low"; "" unknown
     std::vector<std::string> confidence_reasons;
 };
 

@@ -54,9 +54,12 @@ void read_list(const Json& json, const char* key, std::vector<T>& out, Reader re
 
 std::string_view to_string(UnitKind kind) {
     switch (kind) {
-        case UnitKind::kBaseline: return "baseline";
-        case UnitKind::kRewrite: return "rewrite";
-        case UnitKind::kSummarize: return "summarize";
+        case UnitKind::kBaseline:
+            return "baseline";
+        case UnitKind::kRewrite:
+            return "rewrite";
+        case UnitKind::kSummarize:
+            return "summarize";
     }
     return "unknown";
 }
@@ -134,17 +137,17 @@ std::string to_json(const Candidate& candidate) { return dump(json_of(candidate)
 Candidate parse_candidate(std::string_view json) { return candidate_from(parse_object(json)); }
 
 std::string to_json(const Unit& u) {
-    return dump(Json{
-        {"id", u.id},
-        {"problem", u.problem},
-        {"kind", to_string(u.kind)},
-        {"round", u.round},
-        {"order", u.order},
-        {"candidate", json_of(u.candidate)},
-        {"plan", u.plan},
-        {"samples", u.samples},
-        {"experiences", array_of(u.experiences, [](const auto& e) { return json_of(e); })},
-        {"experience", json_of(u.experience)}});
+    return dump(
+        Json{{"id", u.id},
+             {"problem", u.problem},
+             {"kind", to_string(u.kind)},
+             {"round", u.round},
+             {"order", u.order},
+             {"candidate", json_of(u.candidate)},
+             {"plan", u.plan},
+             {"samples", u.samples},
+             {"experiences", array_of(u.experiences, [](const auto& e) { return json_of(e); })},
+             {"experience", json_of(u.experience)}});
 }
 
 Unit parse_unit(std::string_view text) {
@@ -164,21 +167,22 @@ Unit parse_unit(std::string_view text) {
 }
 
 std::string to_json(const UnitResult& r) {
-    return dump(Json{
-        {"unit", r.unit_id},
-        {"problem", r.problem},
-        {"kind", to_string(r.kind)},
-        {"round", r.round},
-        {"order", r.order},
-        {"lease", r.lease},
-        {"plan_text", r.plan_text},
-        {"plan_outcome", to_string(r.plan_outcome)},
-        {"samples", array_of(r.samples, [](const auto& s) { return json_of(s); })},
-        {"baseline", r.baseline ? json_of(*r.baseline) : Json(nullptr)},
-        {"experience", json_of(r.experience)},
-        {"ledger", array_of(r.ledger, [](const auto& row) { return json_of(row); })},
-        {"physical_evaluations", r.physical_evaluations},
-        {"failure", r.failure}});
+    return dump(Json{{"unit", r.unit_id},
+                     {"problem", r.problem},
+                     {"kind", to_string(r.kind)},
+                     {"round", r.round},
+                     {"order", r.order},
+                     {"parent", r.parent_id},
+                     {"plan", r.plan},
+                     {"lease", r.lease},
+                     {"plan_text", r.plan_text},
+                     {"plan_outcome", to_string(r.plan_outcome)},
+                     {"samples", array_of(r.samples, [](const auto& s) { return json_of(s); })},
+                     {"baseline", r.baseline ? json_of(*r.baseline) : Json(nullptr)},
+                     {"experience", json_of(r.experience)},
+                     {"ledger", array_of(r.ledger, [](const auto& row) { return json_of(row); })},
+                     {"physical_evaluations", r.physical_evaluations},
+                     {"failure", r.failure}});
 }
 
 UnitResult parse_unit_result(std::string_view text) {
@@ -189,6 +193,8 @@ UnitResult parse_unit_result(std::string_view text) {
     read_enum(json, "kind", r.kind, parse_unit_kind);
     read(json, "round", r.round);
     read(json, "order", r.order);
+    read(json, "parent", r.parent_id);
+    read(json, "plan", r.plan);
     read(json, "lease", r.lease);
     read(json, "plan_text", r.plan_text);
     read_enum(json, "plan_outcome", r.plan_outcome, parse_llm_outcome);

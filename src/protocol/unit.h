@@ -13,27 +13,27 @@ namespace accelopt::protocol {
 
 /// One item of the optimisation memory, written by the summarizer from a slow-fast pair.
 struct Experience {
-    std::string id;          ///< hash of problem, round, pair
+    std::string id;  ///< hash of problem, round, pair
     std::string problem;
-    int round = 0;           ///< round whose samples made the pair
+    int round = 0;  ///< round whose samples made the pair
     std::string title;
-    std::string text;        ///< what to do and when, as shown to planners
-    double speedup = 1;      ///< of the pair, >= 1
-    bool positive = true;    ///< false: the generated kernel was the slow one
+    std::string text;      ///< what to do and when, as shown to planners
+    double speedup = 1;    ///< of the pair, >= 1
+    bool positive = true;  ///< false: the generated kernel was the slow one
     std::string slow_source;
     std::string fast_source;
 };
 
 /// A kernel that the search builds on.
 struct Candidate {
-    std::string id;            ///< hash of problem, round, parent, plan, sample; baseline: of source
+    std::string id;  ///< hash of problem, round, parent, plan, sample; baseline: of source
     std::string problem;
-    std::string parent_id;     ///< "" for the baseline
-    int round = -1;            ///< round that made it; -1 = baseline
+    std::string parent_id;  ///< "" for the baseline
+    int round = -1;         ///< round that made it; -1 = baseline
     int plan = -1;
     int sample = -1;
     std::string source;
-    std::string source_hash;   ///< normalised-AST hash
+    std::string source_hash;  ///< normalised-AST hash
     double latency_ms = 0;
     std::optional<Profile> profile;
 };
@@ -49,7 +49,7 @@ struct Unit {
     std::string problem;
     UnitKind kind = UnitKind::kBaseline;
     int round = 0;
-    int order = 0;              ///< position within its step: the merge order
+    int order = 0;  ///< position within its step: the merge order
     // kRewrite: one planner call on `candidate`, then `samples` executor calls.
     Candidate candidate;
     int plan = 0;
@@ -83,6 +83,8 @@ struct UnitResult {
     UnitKind kind = UnitKind::kBaseline;
     int round = 0;
     int order = 0;
+    std::string parent_id;  ///< kRewrite: the candidate it builds on
+    int plan = -1;          ///< kRewrite
     std::int64_t lease = 0;
     std::string plan_text;                      ///< kRewrite
     LlmOutcome plan_outcome = LlmOutcome::kOk;  ///< kRewrite, kSummarize
@@ -91,7 +93,7 @@ struct UnitResult {
     Experience experience;                      ///< kSummarize; title "" = nothing learnt
     std::vector<LedgerRow> ledger;
     int physical_evaluations = 0;
-    std::string failure;                        ///< infrastructure failure, "" = none
+    std::string failure;  ///< infrastructure failure, "" = none
 };
 
 std::string to_json(const Unit& unit);

@@ -6,10 +6,14 @@ namespace accelopt::protocol {
 
 std::string_view to_string(Role role) {
     switch (role) {
-        case Role::kPlanner: return "planner";
-        case Role::kExecutor: return "executor";
-        case Role::kSummarizer: return "summarizer";
-        case Role::kFixer: return "fixer";
+        case Role::kPlanner:
+            return "planner";
+        case Role::kExecutor:
+            return "executor";
+        case Role::kSummarizer:
+            return "summarizer";
+        case Role::kFixer:
+            return "fixer";
     }
     return "unknown";
 }

@@ -33,14 +33,14 @@ struct Usage {
 struct LedgerRow {
     std::string unit_id;
     Role role = Role::kPlanner;
-    int sample = 0;         ///< index among the unit's calls of this role
-    int attempt = 0;        ///< 0 = first try
-    std::string model;      ///< key of the configuration's `models`
+    int sample = 0;     ///< index among the unit's calls of this role
+    int attempt = 0;    ///< 0 = first try
+    std::string model;  ///< key of the configuration's `models`
     std::string provider;
-    std::string model_name; ///< what the endpoint calls it
+    std::string model_name;  ///< what the endpoint calls it
     std::string request_sha256;
     LlmOutcome outcome = LlmOutcome::kOk;
-    int http_status = 0;    ///< 0 = no HTTP answer
+    int http_status = 0;  ///< 0 = no HTTP answer
     Usage usage;
     std::optional<double> cost_usd;  ///< nullopt = price or usage unknown
     double latency_s = 0;

@@ -57,6 +57,9 @@ std::vector<Index> read_indices(const Kernel& kernel, const nki::Expr& subscript
 /// numbers and indices, so that differently spelled but equal accesses compare equal.
 std::string canonical_key(const Kernel& kernel, const nki::Expr& expr);
 
+/// Canonical text of a mask; a name bound once to a comparison is looked through.
+std::string mask_key(const Kernel& kernel, const nki::Expr& mask);
+
 /// Whether evaluating `expr` depends on `name`, looking through index names bound once.
 bool depends_on(const Kernel& kernel, const nki::Expr& expr, const std::string& name);
 

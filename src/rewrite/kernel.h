@@ -67,6 +67,9 @@ class Kernel {
     /// Takes the module; nullopt when it has no kernel function.
     static std::optional<Kernel> open(nki::Module module, Shapes input_shapes);
 
+    /// Deep copy.
+    Kernel clone() const;
+
     nki::Block& body() { return function_->body; }
     const nki::Block& body() const { return function_->body; }
     nki::Stmt& function() { return *function_; }
@@ -122,6 +125,8 @@ class Kernel {
     void add_call_effects(const nki::Expr& expr, bool statement, Effects& effects) const;
     std::optional<Number> call_number(const nki::Expr& call, int depth) const;
     std::optional<Number> element_number(const nki::Expr& value, int element, int depth) const;
+    std::optional<Shape> name_shape(const nki::Expr& name, int depth) const;
+    std::optional<Shape> subscript_shape(const nki::Expr& expr, int depth) const;
     std::optional<Shape> call_shape(const nki::Expr& call, int depth) const;
     bool names_api(const nki::Expr& expr) const;
     std::optional<Shape> shape_argument(const nki::Expr& expr) const;
@@ -134,6 +139,7 @@ class Kernel {
     std::map<std::string, Shape> inputs_;
     std::map<std::string, std::string> memory_;
     std::set<std::string> needed_imports_;
+    mutable std::map<std::string, std::optional<Shape>> name_shapes_;  ///< filled on demand
 };
 
 /// Argument of a call by position (0-based) or keyword; null when absent.

@@ -32,10 +32,6 @@ Result<TiledLoop, std::string> analyse_tiling(Kernel& kernel, nki::Stmt& loop);
 Result<Kernel, std::string> widen(Kernel kernel, const std::vector<std::size_t>& loop_path,
                                   std::int64_t factor);
 
-/// Bytes per partition that the tiles of a loop body need, with a second buffer for every tile that
-/// a DMA touches; arrays kept from outside included.
-std::int64_t live_bytes(Kernel& kernel, nki::Stmt& loop);
-
 /// Position of a statement as indices into nested blocks, stable across clones.
 std::vector<std::size_t> path_to(Kernel& kernel, const nki::Stmt& stmt);
 nki::Stmt* at_path(Kernel& kernel, const std::vector<std::size_t>& path);

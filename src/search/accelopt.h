@@ -30,8 +30,8 @@ std::vector<protocol::Candidate> select_candidates(const CampaignOptions& option
 /// Chooses slow-fast pairs (papers.md section 1, "Slow-fast pairs"): at most top_k items without
 /// title and text, positives (fastest first, at most top_k/2) before negatives (slowest first).
 /// A pair of kernels appears once.
-std::vector<protocol::Experience> select_pairs(const CampaignOptions& options,
-                                               int round, const RoundOutcome& outcome);
+std::vector<protocol::Experience> select_pairs(const CampaignOptions& options, int round,
+                                               const RoundOutcome& outcome);
 
 /// Merges a round's items into the memory (papers.md section 1, "Memory update"). repository: new
 /// items, then a random sample of the old ones; paper: a queue that drops the oldest. Items

@@ -22,7 +22,15 @@ using protocol::UnitResult;
 namespace {
 
 /// Where a problem stands: each step is a barrier for its own units.
-enum class Step { kBaseline, kBaselineDone, kRewrite, kRewriteDone, kSummarize, kSummarizeDone, kEnd };
+enum class Step {
+    kBaseline,
+    kBaselineDone,
+    kRewrite,
+    kRewriteDone,
+    kSummarize,
+    kSummarizeDone,
+    kEnd
+};
 
 std::string short_hash(const std::string& text) { return sha256_hex(text).substr(0, 16); }
 
@@ -35,7 +43,8 @@ bool is_infrastructure(protocol::LlmOutcome outcome) {
         case LlmOutcome::kOverloaded:
         case LlmOutcome::kServerError:
         case LlmOutcome::kAuth:
-        case LlmOutcome::kTimeout: return true;
+        case LlmOutcome::kTimeout:
+            return true;
         case LlmOutcome::kOk:
         case LlmOutcome::kTruncatedStream:
         case LlmOutcome::kLength:
@@ -46,7 +55,8 @@ bool is_infrastructure(protocol::LlmOutcome outcome) {
         case LlmOutcome::kEmpty:
         case LlmOutcome::kContextOverflow:
         case LlmOutcome::kCancelled:
-        case LlmOutcome::kBudget: return false;
+        case LlmOutcome::kBudget:
+            return false;
     }
     return false;
 }
@@ -55,8 +65,7 @@ bool failed_by_infrastructure(const UnitResult& result) {
     if (!result.failure.empty() || is_infrastructure(result.plan_outcome)) return true;
     return std::any_of(result.samples.begin(), result.samples.end(), [](const Sample& s) {
         return is_infrastructure(s.llm_outcome) ||
-               (s.evaluation &&
-                s.evaluation->outcome == protocol::Outcome::kEvaluatorError);
+               (s.evaluation && s.evaluation->outcome == protocol::Outcome::kEvaluatorError);
     });
 }
 
@@ -66,12 +75,12 @@ struct Campaign::State {
     struct Search {
         ProblemStart start;
         Step step = Step::kBaseline;
-        std::vector<Unit> units;                     ///< of the current step
-        std::map<std::string, UnitResult> results;   ///< by unit id
+        std::vector<Unit> units;                    ///< of the current step
+        std::map<std::string, UnitResult> results;  ///< by unit id
         std::vector<Candidate> beam;
         std::vector<Experience> memory;
-        RoundOutcome round;                          ///< of the current round, duplicates marked
-        std::map<std::string, Sample> first_by_hash; ///< evaluation of each distinct kernel
+        RoundOutcome round;                           ///< of the current round, duplicates marked
+        std::map<std::string, Sample> first_by_hash;  ///< evaluation of each distinct kernel
         std::map<std::string, std::string> id_by_hash;
     };
 
@@ -258,7 +267,8 @@ void Campaign::State::finish_rewrites(std::size_t i) {
 std::vector<Experience> Campaign::State::learnt(const Search& search) const {
     std::vector<Experience> items;
     for (const auto& unit : search.units) {
-        if (unit.kind == UnitKind::kSummarize) items.push_back(search.results.at(unit.id).experience);
+        if (unit.kind == UnitKind::kSummarize)
+            items.push_back(search.results.at(unit.id).experience);
     }
     return items;
 }
@@ -269,8 +279,8 @@ void Campaign::State::finish_round(std::size_t i, std::vector<Experience> items)
     if (options.memory_scope == "problem") {
         search.memory = update_memory(
             options, search.memory, std::move(items),
-            RandomStream::keyed(options.seed, "memory/" + search.start.id + "/round=" +
-                                                  std::to_string(state.round)));
+            RandomStream::keyed(options.seed, "memory/" + search.start.id +
+                                                  "/round=" + std::to_string(state.round)));
     }
     search.beam = select_candidates(options, search.beam, search.round);
     const auto& memory = options.memory_scope == "campaign" ? shared_memory : search.memory;
@@ -286,9 +296,8 @@ void Campaign::State::finish_round(std::size_t i, std::vector<Experience> items)
 }
 
 bool Campaign::State::all_at(Step step) const {
-    return std::all_of(searches.begin(), searches.end(), [&](const Search& s) {
-        return s.step == step || s.step == Step::kEnd;
-    });
+    return std::all_of(searches.begin(), searches.end(),
+                       [&](const Search& s) { return s.step == step || s.step == Step::kEnd; });
 }
 
 void Campaign::State::step_finished(std::size_t i) {
@@ -297,8 +306,8 @@ void Campaign::State::step_finished(std::size_t i) {
             finish_baseline(i);
             // Every baseline must stand before a single token is spent.
             if (!all_at(Step::kBaselineDone)) return;
-            const bool broken = std::any_of(states.begin(), states.end(),
-                                            [](const auto& s) { return s.failed; });
+            const bool broken =
+                std::any_of(states.begin(), states.end(), [](const auto& s) { return s.failed; });
             for (std::size_t k = 0; k < searches.size(); ++k) {
                 if (broken) {
                     searches[k].step = Step::kEnd;
@@ -309,7 +318,9 @@ void Campaign::State::step_finished(std::size_t i) {
             }
             return;
         }
-        case Step::kRewrite: finish_rewrites(i); return;
+        case Step::kRewrite:
+            finish_rewrites(i);
+            return;
         case Step::kSummarize: {
             if (options.memory_scope == "problem") {
                 finish_round(i, learnt(searches[i]));
@@ -335,7 +346,8 @@ void Campaign::State::step_finished(std::size_t i) {
         case Step::kBaselineDone:
         case Step::kRewriteDone:
         case Step::kSummarizeDone:
-        case Step::kEnd: return;
+        case Step::kEnd:
+            return;
     }
 }
 

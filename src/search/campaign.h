@@ -29,38 +29,38 @@ struct CampaignOptions {
 struct ProblemStart {
     std::string id;
     std::string baseline_source;
-    std::string baseline_hash;   ///< normalised-AST hash
+    std::string baseline_hash;  ///< normalised-AST hash
 };
 
 /// What happened at the end of one round of one problem; journalled and archived.
 struct RoundRecord {
     std::string problem;
     int round = 0;
-    std::vector<protocol::Candidate> selected;     ///< the beam of the next round
-    std::vector<protocol::Experience> memory;      ///< as handed to the next round's planners
-    std::vector<protocol::UnitResult> rewrites;    ///< in unit order, duplicates marked
+    std::vector<protocol::Candidate> selected;   ///< the beam of the next round
+    std::vector<protocol::Experience> memory;    ///< as handed to the next round's planners
+    std::vector<protocol::UnitResult> rewrites;  ///< in unit order, duplicates marked
 };
 
 /// The state of one problem, for progress, tables and best/.
 struct ProblemState {
     std::string id;
     bool finished = false;
-    bool failed = false;              ///< baseline broken: no search
+    bool failed = false;  ///< baseline broken: no search
     std::string failure;
-    int round = 0;                    ///< round in progress
+    int round = 0;  ///< round in progress
     protocol::Candidate baseline;
-    protocol::Candidate best;         ///< fastest verified kernel so far, baseline included
-    int logical_evaluations = 0;      ///< one per distinct kernel and problem
+    protocol::Candidate best;     ///< fastest verified kernel so far, baseline included
+    int logical_evaluations = 0;  ///< one per distinct kernel and problem
     int samples = 0;
     int duplicates = 0;
-    int failures = 0;                 ///< units that failed for reasons of infrastructure
+    int failures = 0;  ///< units that failed for reasons of infrastructure
 };
 
 /// The search as pure logic: hands out units, takes results in any order, decides in unit order at
 /// the barrier of each step. Same options, problems and results give the same units, whatever the
 /// order or timing of `complete`.
 class Campaign {
- public:
+  public:
     Campaign(CampaignOptions options, std::vector<ProblemStart> problems);
     ~Campaign();
 
@@ -73,7 +73,7 @@ class Campaign {
     /// Rounds that have ended since the last call.
     std::vector<RoundRecord> take_finished_rounds();
 
- private:
+  private:
     struct State;
     std::unique_ptr<State> state_;
 };

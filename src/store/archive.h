@@ -31,9 +31,9 @@ struct RunData {
     std::string directory;
     std::string resolved_config;
     std::string version;
-    std::vector<protocol::UnitResult> units;   ///< accepted results, in (problem, round, order)
+    std::vector<protocol::UnitResult> units;  ///< accepted results, in (problem, round, order)
     std::vector<RoundRow> rounds;
-    std::vector<protocol::LedgerRow> ledger;   ///< every try, replayed ones marked
+    std::vector<protocol::LedgerRow> ledger;  ///< every try, replayed ones marked
     std::vector<EventRow> events;
     int launches = 0;
     std::optional<int> exit_code;

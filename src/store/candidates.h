@@ -13,9 +13,9 @@ namespace accelopt::store {
 struct CandidateRow {
     std::string id;
     std::string problem;
-    std::string parent_id;  ///< "" = baseline, or unknown (see candidate_rows)
+    std::string parent_id;  ///< "" = baseline
     int round = -1;         ///< -1 = baseline
-    int plan = -1;          ///< -1 = baseline, or unknown
+    int plan = -1;          ///< -1 = baseline
     int sample = -1;        ///< -1 = baseline
     std::string source;
     std::string source_hash;
@@ -24,7 +24,7 @@ struct CandidateRow {
     const protocol::EvaluationReply* evaluation = nullptr;
     /// As the search counts it: evaluated samples that repeat an earlier kernel are duplicates.
     protocol::SampleStatus status = protocol::SampleStatus::kLlmFailed;
-    bool selected = false;      ///< entered a beam
+    bool selected = false;  ///< entered a beam
 
     bool is_baseline() const { return made_by == nullptr; }
     /// True when this kernel counts as an evaluation of its own and is right on every seed.
@@ -35,8 +35,7 @@ struct CandidateRow {
 
 /// Every kernel of a run in (problem, round, order, sample) order, each baseline first. Finished
 /// rounds are taken as the coordinator journalled them; of an unfinished round the results so far
-/// count. Parent and plan are those of the selected candidates, and of their siblings; for units
-/// of which no sample was selected they follow from the unit's position in its round.
+/// count.
 std::vector<CandidateRow> candidate_rows(const RunData& run);
 
 /// The fastest verified kernel of `problem`, the earliest among equals, or null.

@@ -11,15 +11,15 @@ namespace accelopt::store {
 
 /// What a journal record holds; values are stored, never renumbered.
 enum class RecordType : std::uint16_t {
-    kLaunch = 1,        ///< JSON: version, rank, ranks, host class, isa, time
-    kLlmReserved = 2,   ///< JSON: unit, role, sample, attempt, model, request hash
-    kLlmTry = 3,        ///< JSON: a protocol::LedgerRow
-    kLlmReply = 4,      ///< JSON: unit, role, sample, request hash, outcome, text, reasoning
-    kEvaluation = 5,    ///< JSON: evaluation key and a protocol::EvaluationReply
-    kUnitResult = 6,    ///< JSON: a protocol::UnitResult the coordinator accepted
-    kRound = 7,         ///< JSON: a finished round (selection, memory)
-    kEvent = 8,         ///< JSON: time, kind, text
-    kRunEnd = 9         ///< JSON: exit code, reason
+    kLaunch = 1,       ///< JSON: version, rank, ranks, ..., unix_s
+    kLlmReserved = 2,  ///< JSON: unit, role, sample, attempt, model, request hash
+    kLlmTry = 3,       ///< JSON: a protocol::LedgerRow
+    kLlmReply = 4,     ///< JSON: unit, role, sample, request hash, outcome, text, reasoning
+    kEvaluation = 5,   ///< JSON: evaluation key and a protocol::EvaluationReply
+    kUnitResult = 6,   ///< JSON: a protocol::UnitResult the coordinator accepted
+    kRound = 7,        ///< JSON: a finished round (selection, memory)
+    kEvent = 8,        ///< JSON: unix_s, kind, text
+    kRunEnd = 9        ///< JSON: exit_code, reason
 };
 
 struct Record {
@@ -33,7 +33,7 @@ struct Record {
 /// "journal") on a full disk, with the path; what was written of that record is cut off again, so
 /// that a later `append` still follows a good record. Safe to call from several threads.
 class JournalWriter {
- public:
+  public:
     /// Creates `directory`/rank-RRRR-launch-LLLL.journal, and the folder if it is missing; never
     /// reopens an old file.
     JournalWriter(const std::string& directory, int rank, int launch);
@@ -43,7 +43,7 @@ class JournalWriter {
     void append(RecordType type, std::string_view payload);
     const std::string& path() const { return path_; }
 
- private:
+  private:
     std::string path_;
     int fd_ = -1;
     std::mutex mutex_;
@@ -64,13 +64,13 @@ int next_launch(const std::string& directory);
 /// Exclusive ownership of a run directory (flock on DIR/lock, freed when the process dies). Throws
 /// Error(kUser, "locked") naming the holder when another process has it.
 class RunLock {
- public:
+  public:
     explicit RunLock(const std::string& run_directory);
     ~RunLock();
     RunLock(const RunLock&) = delete;
     RunLock& operator=(const RunLock&) = delete;
 
- private:
+  private:
     int fd_ = -1;
 };
 

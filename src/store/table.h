@@ -21,7 +21,7 @@ struct Column {
 
 /// A table of equally long columns; a group of an archive file.
 class Table {
- public:
+  public:
     explicit Table(std::string name) : name_(std::move(name)) {}
 
     const std::string& name() const { return name_; }
@@ -37,7 +37,7 @@ class Table {
     const std::vector<double>& numbers(std::string_view column) const;
     const std::vector<std::string>& texts(std::string_view column) const;
 
- private:
+  private:
     template <typename T>
     const std::vector<T>& values(std::string_view column) const;
 

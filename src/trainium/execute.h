@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/result.h"
@@ -49,5 +50,11 @@ Result<std::vector<OutputArray>, nki::Finding> execute(const nki::Program& progr
 /// Name of the instruction-set level that vector code runs at on this processor ("AVX3", "AVX2",
 /// ...), for run records and `accelopt doctor`. Values may differ in last bits between levels.
 std::string simd_target();
+
+/// Keeps vector code and products of this process at or below an instruction-set level ("avx512",
+/// "avx2", "sse4"; "auto" changes nothing), so that different processors give equal bits. To be
+/// called before the first execution. False when the level is unknown, the processor lacks it, or
+/// it is too late.
+[[nodiscard]] bool limit_simd(std::string_view level);
 
 }  // namespace accelopt::trainium

@@ -8,8 +8,8 @@ namespace accelopt::trainium {
 /// Every constant of the machine, filled by eval from configs/hardware/TARGET.yaml. Units are in
 /// the names; the YAML file holds the source of every value. Grow freely: one member per key.
 struct Machine {
-    std::string name;                       ///< "trn1"
-    std::string hash;                       ///< of the description file, first 12 digits
+    std::string name;  ///< "trn1"
+    std::string hash;  ///< of the description file, first 12 digits
     // Memories
     int partitions = 0;
     std::int64_t sbuf_partition_bytes = 0;
@@ -30,7 +30,7 @@ struct Machine {
     double tensor_bf16_passes = 0;
     double tensor_overhead_columns = 0;
     double tensor_min_columns = 0;
-    double tensor_peak_bf16_flops = 0;          ///< denominator of hfu_estimated_percent
+    double tensor_peak_bf16_flops = 0;  ///< denominator of hfu_estimated_percent
     // Elementwise engines
     double scalar_overhead_cycles = 0;
     double vector_overhead_cycles = 0;
@@ -61,9 +61,9 @@ struct Machine {
     std::int64_t resident_partition_bytes = 0;  ///< above: streamed or spilled
     std::int64_t psum_temporary_bytes = 0;      ///< largest temporary moved to PSUM
     int psum_temporary_min_elements = 0;        ///< smaller temporaries stay in SBUF
-    int stream_reuse_instructions = 0;          ///< a re-loaded slice is reused within this distance
-    std::int64_t identity_bytes = 0;            ///< implicit identity load of nl.matmul
-    double peak_flops_bandwidth_ratio = 0;      ///< as neuron-profile prints it
+    int stream_reuse_instructions = 0;      ///< a re-loaded slice is reused within this distance
+    std::int64_t identity_bytes = 0;        ///< implicit identity load of nl.matmul
+    double peak_flops_bandwidth_ratio = 0;  ///< as neuron-profile prints it
 };
 
 }  // namespace accelopt::trainium

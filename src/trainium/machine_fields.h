@@ -14,8 +14,7 @@
 namespace accelopt::trainium {
 
 /// Which numeric member of Machine a key of configs/hardware/TARGET.yaml fills.
-using MachineMember =
-    std::variant<double Machine::*, int Machine::*, std::int64_t Machine::*>;
+using MachineMember = std::variant<double Machine::*, int Machine::*, std::int64_t Machine::*>;
 
 /// One key of a machine description. Keys are spelt exactly like the members.
 struct MachineField {

@@ -41,30 +41,46 @@ void for_each_operand(const Instruction& instruction, F&& f) {
     f(instruction.dst);
 }
 
-/// Peak of the summed sizes of live tiles per site, in bytes per partition: a tile counts from its
-/// first to its last instruction. `counts(tile)` says which tiles take part.
+/// Peak of the summed sizes of live tiles, in bytes per partition.
+struct PeakLive {
+    std::vector<std::int64_t> site;  ///< per allocation site
+    std::int64_t total = 0;
+};
+
+/// Finds the peaks of a stream: a tile counts from its first to its last instruction.
+/// `tile_of(instruction, operand)` says which tile an operand stands for, -1 for none that counts.
 template <typename F>
-std::vector<std::int64_t> peak_live_bytes(const Stream& stream, F&& counts) {
+PeakLive peak_live_bytes(const Stream& stream, F&& tile_of) {
     const std::size_t tiles = stream.tiles.size();
     const auto length = static_cast<std::int64_t>(stream.instructions.size());
+    auto each = [&](std::int64_t k, auto&& f) {
+        const Instruction& instruction = stream.instructions[k];
+        for_each_operand(instruction, [&](const Operand& o) {
+            if (const std::int32_t tile = tile_of(instruction, o); tile >= 0) f(tile);
+        });
+    };
     std::vector<std::int64_t> last(tiles, -1);
-    for (std::int64_t k = 0; k < length; ++k)
-        for_each_operand(stream.instructions[k], [&](const Operand& o) { last[o.tile] = k; });
+    for (std::int64_t k = 0; k < length; ++k) each(k, [&](std::int32_t t) { last[t] = k; });
     std::vector<bool> live(tiles, false);
     std::vector<std::int64_t> current(stream.sites, 0);
-    std::vector<std::int64_t> peak(stream.sites, 0);
+    std::int64_t total = 0;
+    PeakLive peak;
+    peak.site.assign(stream.sites, 0);
     for (std::int64_t k = 0; k < length; ++k) {
-        for_each_operand(stream.instructions[k], [&](const Operand& o) {
-            const Tile& tile = stream.tiles[o.tile];
-            if (live[o.tile] || !counts(o.tile)) return;
-            live[o.tile] = true;
+        each(k, [&](std::int32_t t) {
+            const Tile& tile = stream.tiles[t];
+            if (live[t]) return;
+            live[t] = true;
             current[tile.site] += tile.partition_bytes;
-            peak[tile.site] = std::max(peak[tile.site], current[tile.site]);
+            total += tile.partition_bytes;
+            peak.site[tile.site] = std::max(peak.site[tile.site], current[tile.site]);
+            peak.total = std::max(peak.total, total);
         });
-        for_each_operand(stream.instructions[k], [&](const Operand& o) {
-            if (!live[o.tile] || last[o.tile] != k) return;
-            live[o.tile] = false;
-            current[stream.tiles[o.tile].site] -= stream.tiles[o.tile].partition_bytes;
+        each(k, [&](std::int32_t t) {
+            if (!live[t] || last[t] != k) return;
+            live[t] = false;
+            current[stream.tiles[t].site] -= stream.tiles[t].partition_bytes;
+            total -= stream.tiles[t].partition_bytes;
         });
     }
     return peak;

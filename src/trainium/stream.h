@@ -66,20 +66,22 @@ struct Instruction {
     StreamOp op = StreamOp::kCopy;
     nki::Engine requested = nki::Engine::kAuto;  ///< as asked for in the source
     std::uint8_t sources = 0;
-    bool accumulate = false;  ///< matmul into an open accumulation group: also reads dst
-    bool unmergeable = false; ///< made implicitly by nl.matmul: the compiler keeps every one
+    bool accumulate = false;   ///< matmul into an open accumulation group: also reads dst
+    bool clean = false;        ///< reload of elements that HBM held anyway: no spill
+    bool unmergeable = false;  ///< made implicitly by nl.matmul: the compiler keeps every one
     bool onezero = false;
-    bool four_byte = true;    ///< operands of four bytes (fp32: several passes)
+    bool single_elements = false;  ///< DMA: no two neighbours on one side are on the other
+    bool four_byte = true;         ///< operands of four bytes (fp32: several passes)
     std::int32_t line = 0;
-    std::int32_t k = 0;       ///< matmul: contraction rows, stationary and moving columns
+    std::int32_t k = 0;  ///< matmul: contraction rows, stationary and moving columns
     std::int32_t m = 0;
-    std::int32_t n = 0;       ///< elementwise: active free elements per partition
-    std::int32_t read_bytes = 0;   ///< per partition, first operand
-    std::int32_t write_bytes = 0;  ///< per partition, result
-    std::int32_t rows = 0;         ///< DMA: partitions moved
-    std::int64_t bytes = 0;        ///< DMA: moved after masks
-    std::int64_t run_bytes = 0;    ///< DMA: contiguous on both sides
-    std::int64_t stride_bytes = 0; ///< DMA: largest HBM stride between elements
+    std::int32_t n = 0;             ///< elementwise: active free elements per partition
+    std::int32_t read_bytes = 0;    ///< per partition, first operand
+    std::int32_t write_bytes = 0;   ///< per partition, result
+    std::int32_t rows = 0;          ///< DMA: partitions moved
+    std::int64_t bytes = 0;         ///< DMA: moved after masks
+    std::int64_t run_bytes = 0;     ///< DMA: contiguous on both sides
+    std::int64_t stride_bytes = 0;  ///< DMA: largest HBM stride between elements
     std::uint64_t definition = 0;  ///< hash of everything but the operands: opcode, immediates, ...
     Operand dst;
     std::array<Operand, kMaxSources> src;
@@ -88,11 +90,11 @@ struct Instruction {
 /// An HBM tensor, or one block of an on-chip tensor.
 struct Tile {
     nki::Buffer buffer = nki::Buffer::kSbuf;
-    bool read_only = false;   ///< HBM input or constant: loads of it may be merged
-    bool rotates = true;      ///< allocation is limited to a few buffers of its site
+    bool read_only = false;            ///< HBM input or constant: loads of it may be merged
+    bool rotates = true;               ///< allocation is limited to a few buffers of its site
     std::int32_t partition_bytes = 0;  ///< on-chip only
     std::int32_t partitions = 0;
-    std::int32_t site = -1;   ///< dense index of the allocating source expression
+    std::int32_t site = -1;  ///< dense index of the allocating source expression
 };
 
 /// The instruction stream of a kernel.

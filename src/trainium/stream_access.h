@@ -26,6 +26,9 @@ Operand access_box(const nki::Tensor& tensor, const nki::View& view);
 std::int64_t contiguous_bytes(const nki::View& view, const Counts& counts, int first,
                               int element_bytes);
 
+/// True when some free dimension with more than one element is contiguous in both views.
+bool shares_run(const nki::View& a, const nki::View& b, const Counts& counts);
+
 /// Returns the largest stride, in bytes, of a dimension with more than one element.
 std::int64_t largest_stride_bytes(const nki::View& view, const Counts& counts, int element_bytes);
 

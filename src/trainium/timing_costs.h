@@ -23,10 +23,10 @@ DmaCost dma_cost(const Instruction& instruction, const Machine& machine);
 /// Busy time per unit of a whole stream, in ns; DMA time is averaged over all queues.
 struct BusyTimes {
     double unit_ns[kUnits] = {};
-    double dma_far_ns = 0;         ///< DMA time of descriptors that the far-stride rule decided
+    double dma_far_ns = 0;             ///< DMA time of descriptors that the far-stride rule decided
     double dma_single_element_ns = 0;  ///< of DMAs whose descriptors move one element
-    double tiny_ns = 0;            ///< engine time of instructions under 16 elements
-    double engines_ns() const;     ///< all units but DMA
+    double tiny_ns = 0;                ///< engine time of instructions under 16 elements
+    double engines_ns() const;         ///< all units but DMA
 };
 BusyTimes busy_times(const Stream& stream, const Machine& machine);
 

@@ -16,11 +16,11 @@ struct Adjacency {
 /// One life of a tile in SBUF or PSUM, from its first use to its last (or to its eviction).
 struct Allocation {
     bool psum = false;
-    std::int64_t size = 0;        ///< SBUF: bytes per partition; PSUM: banks
-    std::int32_t site = -1;       ///< for the rotation limit; -1 = none
+    std::int64_t size = 0;   ///< SBUF: bytes per partition; PSUM: banks
+    std::int32_t site = -1;  ///< for the rotation limit; -1 = none
     std::int32_t first_user = 0;
     std::int32_t last_user = 0;
-    std::int32_t users = 0;       ///< nodes that use it
+    std::int32_t users = 0;  ///< nodes that use it
 };
 
 /// Who waits for whom: the input of the event simulation. Nodes are the instructions in program
@@ -32,12 +32,12 @@ struct Schedule {
 
     std::int32_t instructions = 0;
     std::int32_t nodes = 0;
-    std::vector<std::int32_t> pending;   ///< per node: dependencies
-    Adjacency after_result;  ///< successors that wait for the result
-    Adjacency after_issue;   ///< successors that wait for the engine only (accumulation in PSUM)
-    Adjacency uses;          ///< per node: allocations used
-    std::vector<Allocation> allocations;  ///< in program order of first use
-    std::vector<std::int32_t> site_limit; ///< live SBUF allocations allowed; -1 = no limit
+    std::vector<std::int32_t> pending;  ///< per node: dependencies
+    Adjacency after_result;             ///< successors that wait for the result
+    Adjacency after_issue;  ///< successors that wait for the engine only (accumulation in PSUM)
+    Adjacency uses;         ///< per node: allocations used
+    std::vector<Allocation> allocations;   ///< in program order of first use
+    std::vector<std::int32_t> site_limit;  ///< live SBUF allocations allowed; -1 = no limit
 };
 
 /// Finds dependencies (read after write, write after read, write after write, on boxes of bytes)

@@ -8,7 +8,7 @@ namespace accelopt::trainium {
 /// What the event simulation of a stream found.
 struct SimulationResult {
     double latency_ns = 0;
-    double busy_ns[kUnits] = {};      ///< DMA: averaged over all queues
+    double busy_ns[kUnits] = {};          ///< DMA: averaged over all queues
     std::int64_t forced_allocations = 0;  ///< tiles given memory beyond the capacity, see simulate
 };
 

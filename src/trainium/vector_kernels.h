@@ -58,17 +58,23 @@ void decode_integers(nki::DType storage, const std::byte* in, std::ptrdiff_t str
 void encode_integers(nki::DType storage, nki::DType value, const std::int64_t* in, std::byte* out,
                      std::ptrdiff_t stride, std::size_t n);
 
+/// True once kernels have been chosen: the level can no longer be changed.
+bool kernels_in_use();
+
 /// The kernels of one instruction-set level.
 struct ArithmeticTable {
+    const char* level = "";
     std::array<BinaryKernels, kAluOpCount> binary{};
     std::array<ReduceKernel, kAluOpCount> reduce{};
     void (*select)(const float*, const float*, const float*, float*, std::size_t) = nullptr;
     void (*fill)(float, float*, std::size_t) = nullptr;
 };
 struct FunctionTable {
+    const char* level = "";
     std::array<UnaryKernel, kActFunctionCount> unary{};
 };
 struct FormatTable {
+    const char* level = "";
     void (*round_bfloat16)(float*, std::size_t) = nullptr;
     void (*round_float16)(float*, std::size_t) = nullptr;
     void (*round_tfloat32)(float*, std::size_t) = nullptr;

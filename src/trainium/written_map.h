@@ -11,7 +11,7 @@ namespace accelopt::trainium::execution {
 /// whole-tile writes are one flag, a tile whose rows (partitions) were all written alike keeps a
 /// single row of bits, and only tiles written partition by partition keep all rows.
 class WrittenMap {
- public:
+  public:
     WrittenMap() = default;
     /// A tile of `rows` partitions of `columns` elements, nothing written.
     WrittenMap(std::int64_t rows, std::int64_t columns) : rows_(rows), columns_(columns) {}
@@ -24,7 +24,7 @@ class WrittenMap {
     std::int64_t unwritten() const;
     bool anything() const { return state_ != State::kNothing; }
 
- private:
+  private:
     enum class State { kNothing, kAlike, kRows, kAll };
 
     /// An access as a range of rows that all touch the same columns.

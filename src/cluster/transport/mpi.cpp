@@ -18,7 +18,7 @@ namespace {
 /// Non-blocking point-to-point only: no collective can hang a run whose ranks leave at different
 /// times (facts/cluster.md section 1).
 class MpiTransport : public Transport {
- public:
+  public:
     MpiTransport() {
         int provided = 0;
         MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SINGLE, &provided);
@@ -78,7 +78,7 @@ class MpiTransport : public Transport {
         }
     }
 
- private:
+  private:
     static constexpr int kTypes = 64;
     struct Pending {
         std::string payload;

@@ -39,7 +39,7 @@ struct Message {
 /// Moves messages between the ranks of a run. Nothing blocks and nothing is collective: `send`
 /// buffers, `receive` returns what has arrived. Messages of one sender arrive in order.
 class Transport {
- public:
+  public:
     virtual ~Transport() = default;
     virtual int rank() const = 0;
     virtual int size() const = 0;
@@ -54,12 +54,12 @@ class Transport {
 /// The ranks of a run within one process and thread: the whole of a run without mpirun, and the
 /// world of tests.
 class LocalWorld {
- public:
+  public:
     explicit LocalWorld(int size);
     ~LocalWorld();
     Transport& endpoint(int rank);
 
- private:
+  private:
     struct Endpoint;
     std::vector<std::unique_ptr<Endpoint>> endpoints_;
 };

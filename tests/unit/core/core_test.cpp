@@ -1,7 +1,7 @@
-#include <catch2/catch.hpp>
-#include <filesystem>
 #include <unistd.h>
 
+#include <catch2/catch.hpp>
+#include <filesystem>
 #include <set>
 #include <type_traits>
 
@@ -59,6 +59,7 @@ TEST_CASE("nearest_word suggests a likely misspelling only") {
 TEST_CASE("a secret is scrubbed and cannot be printed") {
     const Secret secret("sk-12345");
     CHECK(secret.scrub("key sk-12345 and sk-12345") == "key [secret] and [secret]");
+    CHECK(Secret("secret").scrub("a secret key") == "a [secret] key");
     static_assert(!std::is_convertible_v<Secret, std::string>);
 }
 
@@ -72,7 +73,8 @@ TEST_CASE("result holds a value or an error") {
 
 TEST_CASE("write_file_atomically replaces a file and leaves no temporary") {
     namespace fs = std::filesystem;
-    const fs::path folder = fs::temp_directory_path() / ("accelopt-core-" + std::to_string(getpid()));
+    const fs::path folder =
+        fs::temp_directory_path() / ("accelopt-core-" + std::to_string(getpid()));
     fs::create_directories(folder);
     const std::string path = (folder / "x.txt").string();
     write_file_atomically(path, "one");

@@ -1,6 +1,6 @@
-#include <catch2/catch.hpp>
-
 #include "search/accelopt.h"
+
+#include <catch2/catch.hpp>
 
 using namespace accelopt;
 using namespace accelopt::protocol;

@@ -1,9 +1,10 @@
+#include "search/campaign.h"
+
 #include <catch2/catch.hpp>
 
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/rng.h"
-#include "search/campaign.h"
 
 using namespace accelopt;
 using namespace accelopt::protocol;
@@ -29,7 +30,9 @@ UnitResult run_unit(const Unit& unit) {
     result.round = unit.round;
     result.order = unit.order;
     switch (unit.kind) {
-        case UnitKind::kBaseline: result.baseline = verified_reply(100); break;
+        case UnitKind::kBaseline:
+            result.baseline = verified_reply(100);
+            break;
         case UnitKind::kRewrite:
             for (int k = 0; k < unit.samples; ++k) {
                 auto stream = RandomStream::keyed(9, unit.id + "/" + std::to_string(k));
@@ -82,7 +85,8 @@ std::string run_campaign(const CampaignOptions& options, std::uint64_t shuffle_s
         for (const auto& c : r.selected) text += c.id + ",";
         for (const auto& e : r.memory) text += e.id + ";";
         for (const auto& u : r.rewrites) {
-            for (const auto& s : u.samples) text += std::string(to_string(s.status)) + s.duplicate_of;
+            for (const auto& s : u.samples)
+                text += std::string(to_string(s.status)) + s.duplicate_of;
         }
         rounds.push_back(text);
     }
@@ -90,7 +94,8 @@ std::string run_campaign(const CampaignOptions& options, std::uint64_t shuffle_s
     for (const auto& text : rounds) log += text + "\n";
     for (const auto& p : campaign.problems()) {
         log += p.id + " best " + p.best.id + " " + std::to_string(p.best.latency_ms) + " eval " +
-               std::to_string(p.logical_evaluations) + " dup " + std::to_string(p.duplicates) + "\n";
+               std::to_string(p.logical_evaluations) + " dup " + std::to_string(p.duplicates) +
+               "\n";
     }
     return log;
 }

@@ -1,0 +1,219 @@
+#include "eval/problem.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "config/reader.h"
+#include "core/data_path.h"
+#include "core/error.h"
+#include "core/hash.h"
+#include "core/text.h"
+#include "eval/expression.h"
+
+namespace accelopt::eval {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// More elements than any machine of today holds: catches a misplaced factor early.
+constexpr std::int64_t kMaxElements = std::int64_t{1} << 36;
+
+std::int64_t size_at(const config::Section& section, const std::string& key,
+                     const std::string& text, const Sizes& sizes) {
+    const auto value = evaluate_size(text, sizes);
+    if (!value) section.fail(key, value.error());
+    return *value;
+}
+
+double figure_at(const config::Section& section, const std::string& key, const Sizes& sizes) {
+    const auto value = evaluate_figure(section.get_string(key), sizes);
+    if (!value) section.fail(key, value.error());
+    if (*value < 0) section.fail(key, "the figure is negative");
+    return *value;
+}
+
+std::int64_t elements_of(const std::vector<std::int64_t>& shape) {
+    std::int64_t count = 1;
+    for (const std::int64_t extent : shape) count *= extent;
+    return count;
+}
+
+std::vector<std::int64_t> shape_at(const config::Section& section, const std::string& key,
+                                   const Sizes& sizes) {
+    std::vector<std::int64_t> shape;
+    std::int64_t count = 1;
+    for (const std::string& text : section.string_list(key)) {
+        const std::int64_t extent = size_at(section, key, text, sizes);
+        if (extent < 1) {
+            section.fail(key, "'" + text + "' is " + std::to_string(extent) +
+                                  "; every extent must be positive");
+        }
+        if (__builtin_mul_overflow(count, extent, &count) || count > kMaxElements) {
+            section.fail(key, "the tensor has more than 2**36 elements");
+        }
+        shape.push_back(extent);
+    }
+    if (shape.empty()) section.fail(key, "a tensor needs at least one dimension");
+    return shape;
+}
+
+std::vector<std::int64_t> kernel_shape_at(const config::Section& section, const Sizes& sizes,
+                                          const std::vector<std::int64_t>& shape) {
+    if (!section.has("kernel_shape")) return shape;
+    std::vector<std::int64_t> kernel_shape = shape_at(section, "kernel_shape", sizes);
+    if (elements_of(kernel_shape) != elements_of(shape)) {
+        section.fail("kernel_shape", "holds " + std::to_string(elements_of(kernel_shape)) +
+                                         " elements, but shape holds " +
+                                         std::to_string(elements_of(shape)));
+    }
+    return kernel_shape;
+}
+
+InputSpec read_input(const config::Section& section, const Sizes& sizes) {
+    InputSpec input;
+    input.name = section.get_string("name");
+    if (section.has("value")) {
+        input.tensor = false;
+        input.scalar = section.get_double("value");
+        return input;
+    }
+    input.shape = shape_at(section, "shape", sizes);
+    input.kernel_shape = kernel_shape_at(section, sizes, input.shape);
+    input.distribution = section.get_string("distribution");
+    section.require_one_of("distribution", input.distribution, {"normal", "abs_normal"});
+    input.scale = section.double_or("scale", 1.0);
+    return input;
+}
+
+OutputSpec read_output(const config::Section& section, const Sizes& sizes) {
+    OutputSpec output;
+    output.name = section.get_string("name");
+    output.shape = shape_at(section, "shape", sizes);
+    output.kernel_shape = kernel_shape_at(section, sizes, output.shape);
+    return output;
+}
+
+Sizes read_sizes(const config::Section& section) {
+    Sizes sizes;
+    for (const std::string& key : section.keys()) {
+        const std::int64_t value = section.get_int(key);
+        if (value < 1) section.fail(key, "a size must be positive");
+        sizes.emplace_back(key, value);
+    }
+    return sizes;
+}
+
+/// Both shapes are read whichever is asked for, so that a mistake in either shows at once.
+Sizes choose_sizes(const config::Section& root, const std::string& shape_name) {
+    const Sizes full = read_sizes(root.child("shape"));
+    const Sizes test = read_sizes(root.child("test_shape"));
+    const auto names = [](const Sizes& sizes) {
+        std::vector<std::string> out;
+        for (const auto& [name, value] : sizes) out.push_back(name);
+        std::sort(out.begin(), out.end());
+        return out;
+    };
+    if (names(full) != names(test)) {
+        root.fail("test_shape", "must name the same sizes as shape: " + join(names(full), ", "));
+    }
+    if (shape_name == "full") return full;
+    if (shape_name == "test") return test;
+    throw Error(ErrorSource::kUser, "unknown_shape",
+                "a problem has the shapes 'full' and 'test', not '" + shape_name + "'");
+}
+
+bool is_path(const std::string& text) { return text.find('/') != std::string::npos; }
+
+std::string problems_folder() { return data_root() + "/nkibench"; }
+
+std::string find_folder(const std::string& id_or_path) {
+    if (is_path(id_or_path)) {
+        fs::path path(id_or_path);
+        if (path.filename() == "problem.yaml") path = path.parent_path();
+        if (!fs::exists(path / "problem.yaml")) {
+            throw Error(ErrorSource::kUser, "unknown_problem",
+                        "no problem.yaml in '" + path.string() + "'");
+        }
+        return path.string();
+    }
+    const std::vector<std::string> known = shipped_problems();
+    if (std::find(known.begin(), known.end(), id_or_path) == known.end()) {
+        const std::string near = nearest_word(id_or_path, known);
+        throw Error(ErrorSource::kUser, "unknown_problem",
+                    "unknown problem '" + id_or_path + "'" +
+                        (near.empty() ? "" : "; did you mean '" + near + "'?") +
+                        " (known: " + join(known, ", ") + ")");
+    }
+    return problems_folder() + "/" + id_or_path;
+}
+
+void read_tensors(const config::Section& root, Problem& problem) {
+    for (const config::Section& section : root.children("inputs")) {
+        problem.inputs.push_back(read_input(section, problem.sizes));
+    }
+    for (const config::Section& section : root.children("outputs")) {
+        problem.outputs.push_back(read_output(section, problem.sizes));
+    }
+    const bool any_tensor = std::any_of(problem.inputs.begin(), problem.inputs.end(),
+                                        [](const InputSpec& input) { return input.tensor; });
+    if (!any_tensor) root.fail("inputs", "at least one tensor is needed");
+    if (problem.outputs.empty()) root.fail("outputs", "at least one output is needed");
+}
+
+}  // namespace
+
+std::vector<nki::Argument> Problem::kernel_arguments() const {
+    std::vector<nki::Argument> arguments;
+    for (const InputSpec& input : inputs) {
+        if (input.tensor) {
+            arguments.emplace_back(nki::TensorArgument{input.kernel_shape, nki::DType::kFloat32});
+        } else {
+            arguments.emplace_back(input.scalar);
+        }
+    }
+    return arguments;
+}
+
+Problem load_problem(const std::string& id_or_path, const std::string& shape_name) {
+    const std::string folder = find_folder(id_or_path);
+    const std::string file = folder + "/problem.yaml";
+    const config::Section root = config::load_file(file);
+    Problem problem;
+    problem.folder = folder;
+    problem.shape_name = shape_name;
+    problem.id = root.get_string("id");
+    problem.title = root.get_string("title");
+    root.get_string("source");  // required: a problem says where it comes from
+    problem.tolerance = root.get_double("tolerance");
+    if (!(problem.tolerance > 0)) root.fail("tolerance", "must be positive");
+    problem.sizes = choose_sizes(root, shape_name);
+    read_tensors(root, problem);
+    problem.vector_flops = figure_at(root, "vector_flops", problem.sizes);
+    problem.matmul_flops = figure_at(root, "matmul_flops", problem.sizes);
+    problem.minimal_bytes = figure_at(root, "minimal_bytes", problem.sizes);
+    root.finish();
+
+    problem.reference_path = folder + "/reference.py";
+    problem.baseline_path = folder + "/baseline.py";
+    problem.baseline_source = read_file(problem.baseline_path);
+    problem.definition_sha256 =
+        sha256_hex(sha256_hex(read_file(file)) + sha256_hex(read_file(problem.reference_path)));
+    return problem;
+}
+
+std::vector<std::string> shipped_problems() {
+    std::vector<std::string> ids;
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(problems_folder(), error)) {
+        if (fs::exists(entry.path() / "problem.yaml")) ids.push_back(entry.path().filename());
+    }
+    if (error) {
+        throw Error(ErrorSource::kConfig, "data_path",
+                    "cannot list problems: " + error.message() + ": " + problems_folder());
+    }
+    std::sort(ids.begin(), ids.end());
+    return ids;
+}
+
+}  // namespace accelopt::eval

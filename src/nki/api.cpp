@@ -1,0 +1,232 @@
+#include "nki/api.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "nki/builtins.h"
+#include "nki/evaluator.h"
+#include "nki/failure.h"
+
+namespace accelopt::nki::interp {
+
+int ApiParameters::find(std::string_view name) const {
+    for (std::size_t k = 0; k < list.size(); ++k)
+        if (list[k].name == name) return static_cast<int>(k);
+    return -1;
+}
+
+namespace {
+
+ApiParameters parse_parameters(std::string_view text) {
+    ApiParameters parameters;
+    bool keyword_only = false;
+    for (std::string part : split(std::string_view(text), ',')) {
+        part.erase(0, part.find_first_not_of(' '));
+        if (part.empty()) continue;
+        if (part == "*") {
+            keyword_only = true;
+            continue;
+        }
+        ApiParameters::Parameter parameter;
+        parameter.optional = part.back() == '?';
+        if (parameter.optional) part.pop_back();
+        parameter.name = part;
+        parameter.keyword_only = keyword_only;
+        parameters.list.push_back(std::move(parameter));
+    }
+    require(parameters.list.size() <= kMaxApiParameters, "an API entry has too many parameters");
+    return parameters;
+}
+
+}  // namespace
+
+const ApiParameters& api_parameters(int index) {
+    static const std::vector<ApiParameters> all = [] {
+        std::vector<ApiParameters> parsed;
+        for (const ApiEntry& entry : api_table()) parsed.push_back(parse_parameters(entry.parameters));
+        return parsed;
+    }();
+    return all[index];
+}
+
+int find_api(std::string_view name) {
+    static const std::unordered_map<std::string_view, int> index = [] {
+        std::unordered_map<std::string_view, int> map;
+        const std::vector<ApiEntry>& table = api_table();
+        for (std::size_t k = 0; k < table.size(); ++k)
+            map.emplace(table[k].name, static_cast<int>(k));
+        return map;
+    }();
+    const auto found = index.find(name);
+    return found == index.end() ? -1 : found->second;
+}
+
+bool is_float(DType dtype) { return dtype <= DType::kFloat8E5M2; }
+
+DType promote(DType a, DType b) {
+    if (a == b) return a;
+    if (is_float(a) != is_float(b)) return is_float(a) ? a : b;
+    if (is_float(a)) {
+        if (size_of(a) != size_of(b)) return size_of(a) > size_of(b) ? a : b;
+        return DType::kFloat32;  // bfloat16 with float16, tfloat32 with float32
+    }
+    if (a == DType::kBool) return b;
+    if (b == DType::kBool) return a;
+    if (size_of(a) != size_of(b)) return size_of(a) > size_of(b) ? a : b;
+    return a < b ? a : b;  // signed before unsigned
+}
+
+ApiCall::ApiCall(Evaluator& host, int index)
+    : host_(host), index_(index), entry_(api_table()[index]), parameters_(api_parameters(index)) {}
+
+bool ApiCall::has(int k) const {
+    return !arguments_[k].is(Kind::kUnbound) && !arguments_[k].is(Kind::kNone);
+}
+
+int ApiCall::at(std::string_view name) const {
+    const int k = parameters_.find(name);
+    require(k >= 0, "an API handler asks for a parameter its entry does not list");
+    return k;
+}
+
+void ApiCall::bad_argument(int k, const std::string& expected) const {
+    const bool tensor = arguments_[k].is(Kind::kTile) || arguments_[k].is(Kind::kPending);
+    const bool wants_number = expected.starts_with("a number") || expected.starts_with("an int");
+    rejected(tensor && wants_number ? "trace_value_access" : "type_error",
+             fmt::format("argument '{}' of {} must be {}, not {}", parameters_.list[k].name,
+                         entry_.name, expected, host_.repr(arguments_[k])))
+        .raise();
+}
+
+bool ApiCall::is_tile(int k) const {
+    return arguments_[k].is(Kind::kTile) || arguments_[k].is(Kind::kPending);
+}
+
+Ref<Tile> ApiCall::loose_tile(int k) {
+    if (!is_tile(k)) bad_argument(k, "a tile");
+    Ref<Tile> tile = host_.materialise(arguments_[k]);
+    arguments_[k] = Value::tile(tile);
+    return tile;
+}
+
+Ref<Tile> ApiCall::tile(int k) {
+    const Ref<Tile> tile = loose_tile(k);
+    host_.builder().check_tile(*tile);
+    if (tile->broadcast_partitions == 0) return tile;
+    return host_.builder().settle(tile, host_.request_here(Opcode::kPartitionBroadcast));
+}
+
+std::int64_t ApiCall::integer(int k) const {
+    if (!arguments_[k].is_integer()) bad_argument(k, "an int");
+    return arguments_[k].integer();
+}
+
+double ApiCall::number(int k) const {
+    if (!arguments_[k].is_number()) bad_argument(k, "a number known at trace time");
+    return arguments_[k].number();
+}
+
+bool ApiCall::flag(int k, bool otherwise) const {
+    if (!has(k)) return otherwise;
+    if (!arguments_[k].is_integer()) bad_argument(k, "True or False");
+    return arguments_[k].integer() != 0;
+}
+
+std::string ApiCall::text(int k) const {
+    if (!has(k)) return {};
+    if (!arguments_[k].is(Kind::kString)) bad_argument(k, "a string");
+    return arguments_[k].as<String>().text;
+}
+
+DType ApiCall::dtype(int k) const {
+    const Value& value = arguments_[k];
+    if (value.is(Kind::kDType)) return static_cast<DType>(value.integer());
+    if (value.is(Kind::kString))
+        if (const auto parsed = parse_dtype(value.as<String>().text)) return *parsed;
+    if (value.is(Kind::kBuiltin)) {
+        const std::string_view name = builtin_name(static_cast<int>(value.integer()));
+        if (name == "bool") return DType::kBool;
+        if (name == "float") return DType::kFloat32;
+        if (name == "int") return DType::kInt32;
+    }
+    bad_argument(k, "a dtype");
+}
+
+std::vector<std::int64_t> ApiCall::shape(int k) const {
+    std::vector<std::int64_t> shape;
+    if (arguments_[k].is_integer()) {
+        shape.push_back(arguments_[k].integer());
+        return shape;
+    }
+    if (!arguments_[k].is(Kind::kTuple) && !arguments_[k].is(Kind::kList))
+        bad_argument(k, "a tuple of ints");
+    for (const Value& n : arguments_[k].as<Sequence>().items) {
+        if (!n.is_integer()) bad_argument(k, "a tuple of ints");
+        shape.push_back(n.integer());
+    }
+    return shape;
+}
+
+AluOp ApiCall::alu(int k) const {
+    const Value& value = arguments_[k];
+    AluOp op = AluOp::kNone;
+    if (value.is(Kind::kApi)) op = api_table()[value.integer()].alu;
+    if (value.is(Kind::kNumpy)) op = numpy_table()[value.integer()].alu;
+    if (op == AluOp::kNone) bad_argument(k, "an ALU operator such as nl.add");
+    return op;
+}
+
+ActFunction ApiCall::act(int k) const {
+    const Value& value = arguments_[k];
+    std::optional<ActFunction> act;
+    if (value.is(Kind::kApi)) act = api_table()[value.integer()].act;
+    if (value.is(Kind::kNumpy)) act = numpy_table()[value.integer()].act;
+    if (!act) bad_argument(k, "an activation function such as nl.exp");
+    return *act;
+}
+
+ScalarRequest ApiCall::scalar(int k) {
+    ScalarRequest scalar;
+    if (arguments_[k].is_number()) {
+        scalar.immediate = arguments_[k].number();
+    } else if (is_tile(k)) {
+        scalar.tile = tile(k);
+    } else {
+        bad_argument(k, "a number or a [P, 1] tile");
+    }
+    return scalar;
+}
+
+OpRequest ApiCall::request(Opcode opcode) {
+    OpRequest request = host_.request_here(opcode);
+    request.engine = entry_.engine;
+    const int engine = parameters_.find("engine");
+    if (engine >= 0 && has(engine)) {
+        if (!arguments_[engine].is(Kind::kEngine)) bad_argument(engine, "an engine of nisa");
+        request.engine = static_cast<Engine>(arguments_[engine].integer());
+    }
+    const int mask = parameters_.find("mask");
+    if (mask >= 0 && has(mask)) {
+        const Value& value = arguments_[mask];
+        if (value.is(Kind::kMask)) {
+            request.mask = value.as<Mask>().expr;
+            request.masked = true;
+        } else if (value.is(Kind::kBool)) {
+            request.mask.never = value.integer() == 0;
+        } else {
+            rejected("unsupported_expression_in_mask",
+                     "a mask must be a comparison of affine index expressions")
+                .remedy("compare nl.arange expressions, joined by &")
+                .raise();
+        }
+    }
+    return request;
+}
+
+Value ApiCall::pending(OpRequest request) { return host_.pending(std::move(request)); }
+
+}  // namespace accelopt::nki::interp

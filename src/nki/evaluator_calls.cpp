@@ -1,0 +1,280 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "core/text.h"
+#include "nki/builtins.h"
+#include "nki/evaluator.h"
+#include "nki/failure.h"
+#include "nki/nesting.h"
+
+namespace accelopt::nki::interp {
+namespace {
+
+using Keywords = std::vector<std::pair<int, Value>>;
+
+[[noreturn]] void unexpected_keyword(std::string_view function, const std::string& keyword,
+                                     const ApiParameters& parameters) {
+    std::vector<std::string> names;
+    for (const ApiParameters::Parameter& parameter : parameters.list) names.push_back(parameter.name);
+    const std::string near = nearest_word(keyword, names);
+    rejected("type_error",
+             fmt::format("{}() got an unexpected keyword argument '{}'{}", function, keyword,
+                         near.empty() ? "" : fmt::format(", did you mean '{}'?", near)))
+        .remedy("its parameters are: " + join(names, ", "))
+        .raise();
+}
+
+/// Restores a member on the way out.
+template <typename T>
+class Restore {
+ public:
+    explicit Restore(T& place) : place_(place), saved_(place) {}
+    Restore(const Restore&) = delete;
+    Restore& operator=(const Restore&) = delete;
+    ~Restore() { place_ = saved_; }
+
+ private:
+    T& place_;
+    T saved_;
+};
+
+/// Finds the parameter of every argument of an API call; the order is that of the call.
+std::vector<int> bind_api(int index, std::size_t positional, const std::vector<std::string>& names) {
+    const ApiParameters& parameters = api_parameters(index);
+    const std::string_view function = api_table()[index].name;
+    std::vector<int> binding;
+    std::vector<bool> taken(parameters.list.size());
+    for (std::size_t k = 0; k < positional; ++k) {
+        if (k >= parameters.list.size() || parameters.list[k].keyword_only)
+            rejected("type_error", fmt::format("{}() takes {} positional arguments, got {}", function,
+                                               k, positional))
+                .raise();
+        binding.push_back(static_cast<int>(k));
+        taken[k] = true;
+    }
+    for (const std::string& name : names) {
+        const int k = parameters.find(name);
+        if (k < 0) unexpected_keyword(function, name, parameters);
+        if (taken[k])
+            rejected("type_error",
+                     fmt::format("{}() got multiple values for argument '{}'", function, name))
+                .raise();
+        taken[k] = true;
+        binding.push_back(k);
+    }
+    for (std::size_t k = 0; k < parameters.list.size(); ++k)
+        if (!taken[k] && !parameters.list[k].optional)
+            rejected("type_error", fmt::format("{}() is missing the argument '{}'", function,
+                                               parameters.list[k].name))
+                .raise();
+    return binding;
+}
+
+}  // namespace
+
+Value Evaluator::evaluate_call(const Node& node) {
+    const Value callee = evaluate(*node.kids[0]);
+    const bool spread = std::any_of(node.kids.begin() + 1, node.kids.end(),
+                                    [](const Node* kid) { return kid->kind == NodeKind::kStarred; }) ||
+                        std::find(node.keywords.begin(), node.keywords.end(), -1) !=
+                            node.keywords.end();
+    if (callee.is(Kind::kApi) && !spread)
+        return call_api(static_cast<int>(callee.integer()), node);
+    std::vector<Value> arguments;
+    Keywords keywords;
+    const std::size_t positional = node.kids.size() - node.keywords.size();
+    for (std::size_t k = 1; k < positional; ++k) {
+        const Node& kid = *node.kids[k];
+        if (kid.kind == NodeKind::kStarred) {
+            for (Value& item : items_of(evaluate(*kid.kids[0]))) arguments.push_back(std::move(item));
+        } else {
+            arguments.push_back(evaluate(kid));
+        }
+    }
+    for (std::size_t k = 0; k < node.keywords.size(); ++k) {
+        Value value = evaluate(*node.kids[positional + k]);
+        if (node.keywords[k] >= 0) {
+            keywords.emplace_back(node.keywords[k], std::move(value));
+            continue;
+        }
+        if (!value.is(Kind::kDict)) rejected("type_error", "** needs a dict").raise();
+        for (const auto& [key, item] : value.as<Mapping>().entries) {
+            if (!key.is(Kind::kString)) rejected("type_error", "keywords must be strings").raise();
+            keywords.emplace_back(code_->names.intern(key.as<String>().text), item);
+        }
+    }
+    line_ = node.line;
+    column_ = node.column;
+    site_ = node.id;
+    return dispatch(callee, arguments, keywords, &node);
+}
+
+Value Evaluator::call_api(int index, const Node& node) {
+    const ApiEntry& entry = api_table()[index];
+    line_ = node.line;
+    column_ = node.column;
+    if (node.cached_key != index) {
+        const Restore<int> restore(api_);
+        api_ = index;
+        std::vector<std::string> names;
+        for (const int keyword : node.keywords) names.push_back(name(keyword));
+        if (entry.handler == nullptr)
+            unsupported("unknown_api", fmt::format("{} is not supported", entry.name)).raise();
+        node.cached_binding = bind_api(index, node.kids.size() - 1 - names.size(), names);
+        node.cached_key = index;
+    }
+    ApiCall call(*this, index);
+    for (std::size_t k = 1; k < node.kids.size(); ++k)
+        call.arguments()[node.cached_binding[k - 1]] = evaluate(*node.kids[k]);
+    const Restore<int> restore(api_);
+    api_ = index;
+    line_ = node.line;
+    column_ = node.column;
+    site_ = node.id;
+    if (!in_kernel_ && !entry.name.starts_with("nki."))
+        rejected("nki_api_outside_of_nki_kernel",
+                 fmt::format("{} is called outside of a kernel", entry.name))
+            .raise();
+    return entry.handler(call);
+}
+
+Value Evaluator::dispatch(const Value& callee, std::vector<Value>& arguments, Keywords& keywords,
+                          const Node* node) {
+    const NestingGuard guard(nesting_);
+    switch (callee.kind()) {
+        case Kind::kFunction: return call_function(callee.as<Function>(), arguments, keywords);
+        case Kind::kBuiltin:
+            return call_builtin(static_cast<int>(callee.integer()), arguments, keywords);
+        case Kind::kNumpy:
+            return call_numpy(static_cast<int>(callee.integer()), arguments, keywords);
+        case Kind::kMethod: return call_method(callee.as<Method>(), arguments, keywords);
+        case Kind::kApi: {
+            const int index = static_cast<int>(callee.integer());
+            const ApiEntry& entry = api_table()[index];
+            const Restore<int> restore(api_);
+            api_ = index;
+            if (entry.handler == nullptr)
+                unsupported("unknown_api", fmt::format("{} is not supported", entry.name)).raise();
+            std::vector<std::string> names;
+            for (const auto& [keyword, value] : keywords) names.push_back(name(keyword));
+            const std::vector<int> binding = bind_api(index, arguments.size(), names);
+            ApiCall call(*this, index);
+            for (std::size_t k = 0; k < arguments.size(); ++k)
+                call.arguments()[binding[k]] = arguments[k];
+            for (std::size_t k = 0; k < keywords.size(); ++k)
+                call.arguments()[binding[arguments.size() + k]] = keywords[k].second;
+            return entry.handler(call);
+        }
+        case Kind::kDType:
+            if (arguments.size() != 1 || !keywords.empty())
+                rejected("type_error", "a dtype converts one value").raise();
+            return convert(static_cast<DType>(callee.integer()), arguments[0]);
+        case Kind::kToken:
+            if (callee.integer() == static_cast<int>(TokenId::kDTypeConstructor) &&
+                arguments.size() == 1) {
+                if (arguments[0].is(Kind::kDType)) return arguments[0];
+                if (arguments[0].is(Kind::kString))
+                    if (const auto dtype = parse_dtype(arguments[0].as<String>().text))
+                        return Value::token(Kind::kDType, static_cast<int>(*dtype));
+                rejected("type_error", "not a dtype: " + repr(arguments[0])).raise();
+            }
+            if (callee.integer() == static_cast<int>(TokenId::kFinfo))
+                return Value::token(Kind::kToken, static_cast<int>(TokenId::kFinfoValue));
+            if (callee.integer() == static_cast<int>(TokenId::kNamedScope)) return callee;
+            break;
+        default: break;
+    }
+    static_cast<void>(node);
+    rejected("type_error", fmt::format("'{}' is not callable", kind_name(callee.kind()))).raise();
+}
+
+Value Evaluator::call(const Value& callee, std::vector<Value> arguments) {
+    Keywords keywords;
+    return dispatch(callee, arguments, keywords, nullptr);
+}
+
+void Evaluator::bind(const Function& function, std::vector<Value>& arguments, Keywords& keywords,
+                     Environment& environment) {
+    const FunctionCode& code = *function.code;
+    std::size_t next = 0;
+    for (std::size_t p = 0; p < code.parameters.size(); ++p) {
+        const ParameterCode& parameter = code.parameters[p];
+        Value& slot = environment.slots[parameter.slot];
+        switch (parameter.kind) {
+            case ParameterKind::kVarArgs: {
+                std::vector<Value> rest(arguments.begin() + static_cast<std::ptrdiff_t>(
+                                                                std::min(next, arguments.size())),
+                                        arguments.end());
+                next = arguments.size();
+                slot = tuple(std::move(rest));
+                continue;
+            }
+            case ParameterKind::kKwArgs: {
+                const Ref<Mapping> rest = heap_.make<Mapping>();
+                for (auto& [keyword, value] : keywords)
+                    if (keyword >= 0) set_entry(*rest, string(name(keyword)), std::move(value));
+                keywords.clear();
+                slot = Value::object(Kind::kDict, rest);
+                continue;
+            }
+            case ParameterKind::kPositional:
+                if (next < arguments.size()) slot = arguments[next++];
+                break;
+            case ParameterKind::kKeywordOnly: break;
+        }
+        for (auto& [keyword, value] : keywords) {
+            if (keyword != parameter.name) continue;
+            if (!slot.is(Kind::kUnbound))
+                rejected("type_error", fmt::format("{}() got multiple values for argument '{}'",
+                                                   code.name, name(parameter.name)))
+                    .raise();
+            slot = std::move(value);
+            keyword = -1;
+        }
+        if (slot.is(Kind::kUnbound)) slot = function.defaults[p];
+        if (slot.is(Kind::kUnbound))
+            rejected("type_error", fmt::format("{}() is missing the argument '{}'", code.name,
+                                               name(parameter.name)))
+                .raise();
+    }
+    if (next < arguments.size())
+        rejected("type_error", fmt::format("{}() takes {} positional arguments but {} were given",
+                                           code.name, next, arguments.size()))
+            .raise();
+    for (const auto& [keyword, value] : keywords)
+        if (keyword >= 0)
+            rejected("type_error", fmt::format("{}() got an unexpected keyword argument '{}'",
+                                               code.name, name(keyword)))
+                .raise();
+}
+
+Value Evaluator::call_function(Function& function, std::vector<Value>& arguments,
+                               Keywords& keywords) {
+    if (call_depth_ >= options_.limits.recursion)
+        exhausted("recursion", fmt::format("calls nest deeper than {}", options_.limits.recursion))
+            .limit(options_.limits.recursion)
+            .raise();
+    const FunctionCode& code = *function.code;
+    const Ref<Environment> environment = heap_.make<Environment>();
+    heap_.grow(*environment, static_cast<std::int64_t>(code.slots) * 16);
+    environment->slots.resize(static_cast<std::size_t>(code.slots));
+    environment->outer = function.outer;
+    for (Value& argument : arguments) argument = kept(std::move(argument));
+    for (auto& [keyword, value] : keywords) value = kept(std::move(value));
+    bind(function, arguments, keywords, *environment);
+    Frame frame;
+    frame.environment = environment.get();
+    frame.result = Value::none();
+    const Restore<Frame*> restore_frame(frame_);
+    const Restore<int> restore_depth(call_depth_);
+    const Restore<int> restore_api(api_);
+    frame_ = &frame;
+    ++call_depth_;
+    api_ = -1;
+    if (code.expression != nullptr) return evaluate(*code.expression);
+    execute(code.body);
+    return std::move(frame.result);
+}
+
+}  // namespace accelopt::nki::interp

@@ -1,0 +1,182 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "core/text.h"
+#include "nki/evaluator.h"
+#include "nki/failure.h"
+
+namespace accelopt::nki::interp {
+namespace {
+
+/// Budget of the Python objects of a kernel (lists, strings, indices): kernels need kilobytes.
+constexpr std::int64_t kHeapBytes = 64 * 1024 * 1024;
+
+Value scalar_value(const Argument& argument) {
+    if (const auto* number = std::get_if<double>(&argument)) return Value::number(*number);
+    if (const auto* integer = std::get_if<std::int64_t>(&argument)) return Value::integer(*integer);
+    return Value::boolean(std::get<bool>(argument));
+}
+
+}  // namespace
+
+Evaluator::Evaluator(const Module& module, const TraceOptions& options)
+    : options_(options),
+      heap_(std::min(kHeapBytes, options.limits.memory_bytes)),
+      builder_(heap_, options.limits),
+      code_(lower(module, heap_)) {
+    globals_ = heap_.make<Environment>();
+    globals_->slots.resize(static_cast<std::size_t>(code_->module->slots));
+    for (const ApiEntry& entry : api_table())
+        api_ids_.push_back(builder_.api_index(std::string(entry.name)));
+    operator_api_ = builder_.api_index("operator");
+    arange_api_ = find_api("nl.arange");
+}
+
+void Evaluator::out_of_steps() const {
+    exhausted("steps", fmt::format("the kernel takes more than {} steps", options_.limits.steps))
+        .limit(options_.limits.steps)
+        .remedy("check for an endless loop")
+        .raise();
+}
+
+Finding Evaluator::locate(Finding finding) const {
+    if (finding.line == 0) {
+        finding.line = line_;
+        finding.column = column_;
+    }
+    if (finding.operation.empty() && api_ >= 0) finding.operation = api_table()[api_].name;
+    return finding;
+}
+
+Function& Evaluator::entry_function() {
+    if (options_.entry) {
+        for (auto it = functions_.rbegin(); it != functions_.rend(); ++it)
+            if ((*it)->code->name == *options_.entry) return **it;
+        std::vector<std::string> names;
+        for (const Ref<Function>& function : functions_) names.push_back(function->code->name);
+        const std::string near = nearest_word(*options_.entry, names);
+        rejected("undefined_name",
+                 fmt::format("the file has no function '{}'{}", *options_.entry,
+                             near.empty() ? "" : fmt::format(", did you mean '{}'?", near)))
+            .at(1, 1)
+            .raise();
+    }
+    Function* decorated = nullptr;
+    Function* named = nullptr;
+    for (const Ref<Function>& function : functions_) {
+        const std::string& name = function->code->name;
+        const bool usual = name == "kernel" || name == "optimized_kernel";
+        // The last definition wins, a usual name over another one.
+        if (function->kernel && (decorated == nullptr || usual ||
+                                 (decorated->code->name != "kernel" &&
+                                  decorated->code->name != "optimized_kernel")))
+            decorated = function.get();
+        if (name == "kernel" || (name == "optimized_kernel" &&
+                                 (named == nullptr || named->code->name != "kernel")))
+            named = function.get();
+    }
+    if (decorated != nullptr) return *decorated;
+    if (named != nullptr) return *named;
+    rejected("undefined_name", "the file has no kernel function")
+        .at(1, 1)
+        .remedy("decorate the kernel with @nki.jit, or name it 'kernel'")
+        .raise();
+}
+
+std::vector<Value> Evaluator::make_arguments(const Function& function,
+                                             const std::vector<Argument>& arguments) {
+    std::vector<std::string> names;
+    for (const ParameterCode& parameter : function.code->parameters) {
+        if (parameter.annotation.ends_with("mutable_tensor"))
+            unsupported("python_feature", "nt.mutable_tensor parameters are not supported")
+                .at(function.code->line, 1)
+                .raise();
+        if (parameter.kind == ParameterKind::kPositional) names.push_back(name(parameter.name));
+    }
+    std::vector<Value> values;
+    int tensors = 0;
+    for (std::size_t k = 0; k < arguments.size(); ++k) {
+        if (const auto* tensor = std::get_if<TensorArgument>(&arguments[k])) {
+            TensorSpec spec;
+            spec.shape = tensor->shape;
+            spec.dtype = tensor->dtype;
+            spec.buffer = Buffer::kHbm;
+            spec.role = TensorRole::kInput;
+            spec.name = k < names.size() ? names[k] : fmt::format("argument{}", k);
+            spec.line = function.code->line;
+            spec.context = 0;
+            const TensorId id = builder_.allocate(std::move(spec));
+            builder_.program().tensors[id].argument = tensors++;
+            values.push_back(Value::tile(builder_.whole(id)));
+        } else {
+            values.push_back(scalar_value(arguments[k]));
+        }
+    }
+    return values;
+}
+
+void Evaluator::collect_outputs(const Value& result, std::vector<Ref<Tile>>& outputs) {
+    if (result.is(Kind::kNone)) return;
+    if (result.is(Kind::kTuple) || result.is(Kind::kList)) {
+        for (const Value& item : result.as<Sequence>().items) {
+            if (!item.is(Kind::kTile))
+                rejected("output_type", fmt::format("the kernel returns '{}' among its outputs",
+                                                    kind_name(item.kind())))
+                    .raise();
+            outputs.push_back(item.ref<Tile>());
+        }
+        return;
+    }
+    if (!result.is(Kind::kTile))
+        rejected("output_type",
+                 fmt::format("the kernel returns '{}', not a tensor", kind_name(result.kind())))
+            .remedy("return the HBM tensor that holds the result")
+            .raise();
+    outputs.push_back(result.ref<Tile>());
+}
+
+Program Evaluator::run(const std::vector<Argument>& arguments) {
+    Frame frame;
+    frame.environment = globals_.get();
+    frame_ = &frame;
+    execute(code_->module->body);
+    Function& function = entry_function();
+    in_kernel_ = true;
+    line_ = function.code->line;
+    column_ = 1;
+    std::vector<Value> values = make_arguments(function, arguments);
+    std::vector<std::pair<int, Value>> keywords;
+    const Value result = kept(call_function(function, values, keywords));
+    frame_ = nullptr;
+    std::vector<Ref<Tile>> outputs;
+    collect_outputs(result, outputs);
+    builder_.finish(outputs);
+    Program program = std::move(builder_.program());
+    program.steps = steps_;
+    return program;
+}
+
+}  // namespace accelopt::nki::interp
+
+namespace accelopt::nki {
+
+Result<Program, Finding> trace(const Module& module, const std::vector<Argument>& arguments,
+                               const TraceOptions& options) {
+    std::unique_ptr<interp::Evaluator> evaluator;
+    try {
+        evaluator = std::make_unique<interp::Evaluator>(module, options);
+        return evaluator->run(arguments);
+    } catch (interp::TraceFailure& failure) {
+        if (evaluator) return Failure{evaluator->locate(std::move(failure.finding))};
+        return Failure{std::move(failure.finding)};
+    } catch (const std::bad_alloc&) {
+        Finding finding;
+        finding.outcome = "resource_limit";
+        finding.code = "memory";
+        finding.message = "the trace ran out of memory";
+        return Failure{std::move(finding)};
+    }
+}
+
+}  // namespace accelopt::nki

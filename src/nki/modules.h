@@ -1,0 +1,48 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nki/value.h"
+
+namespace accelopt::nki::interp {
+
+/// The modules and constant namespaces that a kernel can name.
+enum class ModuleId : int {
+    kNeuronxcc, kNki, kLanguage, kIsa, kTyping, kCompiler, kNumpy, kMath, kTileSize, kFp32,
+    kEngineNames, kReduceCmd, kDgeMode, kOobMode, kNcVersion, kOpaque
+};
+
+/// Named constants that are neither numbers nor dtypes.
+enum class TokenId : int {
+    kMgrid, kNewAxis, kReduceIdle, kReduceReset, kReduceReduce, kReduceResetReduce, kDgeNone,
+    kDgeSw, kDgeHw, kDgeUnknown, kOobError, kOobSkip, kGen2, kGen3, kDTypeConstructor, kFinfo,
+    kFinfoValue, kNamedScope
+};
+
+/// Finds an importable module by dotted path. Raises forbidden_api for modules that reach outside
+/// (os, sys, ...), unsupported/python_feature for other unknown ones.
+ModuleId import_module(const std::string& path);
+
+/// Looks a name up in a module; nullopt when it has no such name.
+std::optional<Value> module_attribute(ModuleId module, const std::string& name);
+/// All names of a module, for hints.
+std::vector<std::string> module_names(ModuleId module);
+std::string_view module_path(ModuleId module);
+
+/// One function of numpy or math: what it computes on numbers, and what it means as an `op=`.
+struct NumpyEntry {
+    std::string_view name;
+    AluOp alu = AluOp::kNone;
+    std::optional<ActFunction> act;
+    double (*unary)(double) = nullptr;
+    bool in_math = false;
+};
+const std::vector<NumpyEntry>& numpy_table();
+
+/// Parses a dtype name ("float32", "bfloat16", ...).
+std::optional<DType> parse_dtype(std::string_view name);
+
+}  // namespace accelopt::nki::interp

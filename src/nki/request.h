@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nki/affine.h"
+#include "nki/program.h"
+#include "nki/tile.h"
+
+namespace accelopt::nki::interp {
+
+/// A scalar operand before views are made: an immediate, or a [P, 1] tile when `tile` is set.
+struct ScalarRequest {
+    double immediate = 0;
+    Ref<Tile> tile;
+};
+
+/// An operation whose destination is not decided yet. The consumer of an API call's result picks
+/// the destination; the builder then makes the views, applies the mask and checks legality.
+struct OpRequest {
+    Opcode opcode = Opcode::kCopy;
+    Engine engine = Engine::kAuto;
+    ActFunction function = ActFunction::kCopy;
+    AluOp op0 = AluOp::kNone;
+    AluOp op1 = AluOp::kNone;
+    bool reverse0 = false;
+    bool reverse1 = false;
+    bool accumulate = false;
+    bool negate = false;
+    bool stationary_onezero = false;
+    bool moving_onezero = false;
+    bool implicit = false;
+    bool associative = false;  ///< updates its destination in place (+=, loop_reduce): iterations
+                               ///< of an affine_range may share the destination
+    std::uint8_t axes = 0;     ///< kReduce: bit d = dim d of the source as written is reduced
+    std::uint8_t sources = 0;
+    std::array<Ref<Tile>, 3> src;
+    ScalarRequest scale;
+    ScalarRequest bias;
+    ScalarRequest operand0;
+    ScalarRequest operand1;
+    AffineExpr iota;
+    MaskExpr mask;
+    bool masked = false;
+
+    std::vector<std::int64_t> shape;  ///< of the result, as the kernel sees it
+    DType dtype = DType::kFloat32;    ///< of the result
+    Buffer buffer = Buffer::kSbuf;    ///< of the result when it is not assigned to a view
+    int api = -1;
+    int site = -1;
+    int line = 0;
+    int column = 0;
+    bool loop_reduce = false;         ///< decided when the destination is known
+    bool first_iteration = false;     ///< loop_reduce: all its loops are at their first iteration
+    int outer_context = -1;           ///< loop_reduce: where a fresh result is allocated
+    std::optional<double> prefill;    ///< value of the elements that the mask leaves out
+    Ref<Tile> reduce_into;            ///< a [P, 1] tile that gets the reduction of the result
+    AluOp reduce_op = AluOp::kNone;
+
+    void add_source(const Ref<Tile>& tile) { src[sources++] = tile; }
+};
+
+}  // namespace accelopt::nki::interp

@@ -1,0 +1,121 @@
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "report/format.h"
+#include "report/run_tables.h"
+
+namespace accelopt::report {
+namespace {
+
+using protocol::LedgerRow;
+using protocol::LlmOutcome;
+using protocol::Usage;
+using TokenClass = std::optional<std::int64_t> Usage::*;
+
+constexpr TokenClass kTokenClasses[] = {&Usage::input_tokens, &Usage::cached_input_tokens,
+                                        &Usage::cache_write_tokens, &Usage::output_tokens,
+                                        &Usage::reasoning_tokens};
+
+/// The tries of one role and model, or of all.
+struct Spend {
+    std::set<std::tuple<std::string, protocol::Role, int>> calls;
+    std::int64_t tries = 0;
+    std::int64_t replayed = 0;
+    std::int64_t unpriced = 0;
+    std::optional<std::int64_t> tokens[std::size(kTokenClasses)];
+    double usd = 0;
+
+    void add(const LedgerRow& row) {
+        calls.emplace(row.unit_id, row.role, row.sample);
+        if (row.replayed) {
+            ++replayed;  // paid for before: it adds nothing to what was spent
+            return;
+        }
+        ++tries;
+        for (std::size_t i = 0; i < std::size(kTokenClasses); ++i) {
+            if (const auto count = row.usage.*kTokenClasses[i]) {
+                tokens[i] = tokens[i].value_or(0) + *count;
+            }
+        }
+        if (row.cost_usd) {
+            usd += *row.cost_usd;
+        } else if (!turned_away(row)) {
+            ++unpriced;
+        }
+    }
+
+    std::vector<std::string> cells(const std::string& role, const std::string& model) const {
+        std::vector<std::string> row = {role, model, fmt::format("{}", calls.size()),
+                                        fmt::format("{}", tries), fmt::format("{}", replayed)};
+        for (const auto& count : tokens) row.push_back(format_integer(count));
+        row.push_back(fmt::format("{}", unpriced));
+        const bool nothing_known = unpriced > 0 && usd == 0;
+        row.push_back(nothing_known ? kUnknown : (unpriced > 0 ? ">= " : "") + format_usd(usd));
+        return row;
+    }
+};
+
+}  // namespace
+
+bool turned_away(const LedgerRow& row) {
+    if (row.cost_usd || !row.usage.missing()) return false;
+    switch (row.outcome) {
+        case LlmOutcome::kRateLimited:
+        case LlmOutcome::kQuotaExhausted:
+        case LlmOutcome::kOverloaded:
+        case LlmOutcome::kServerError:
+        case LlmOutcome::kContextOverflow:
+        case LlmOutcome::kAuth:
+        case LlmOutcome::kBudget:
+            return true;
+        case LlmOutcome::kOk:
+        case LlmOutcome::kTruncatedStream:
+        case LlmOutcome::kLength:
+        case LlmOutcome::kReasoningExhausted:
+        case LlmOutcome::kRefused:
+        case LlmOutcome::kFiltered:
+        case LlmOutcome::kMalformed:
+        case LlmOutcome::kEmpty:
+        case LlmOutcome::kTimeout:
+        case LlmOutcome::kCancelled:
+            return false;
+    }
+    return false;
+}
+
+std::optional<double> total_usd(const std::vector<LedgerRow>& rows) {
+    double usd = 0;
+    for (const auto& row : rows) {
+        if (row.cost_usd) {
+            usd += *row.cost_usd;
+        } else if (!turned_away(row)) {
+            return std::nullopt;
+        }
+    }
+    return usd;
+}
+
+Grid cost_grid(const store::RunData& run) {
+    std::map<std::pair<protocol::Role, std::string>, Spend> by_model;
+    Spend total;
+    for (const auto& row : run.ledger) {
+        by_model[{row.role, row.model}].add(row);
+        total.add(row);
+    }
+    Grid grid;
+    grid.columns = {{"role", false},        {"model", false},         {"calls", true},
+                    {"tries", true},        {"replayed", true},       {"input", true},
+                    {"cached input", true}, {"cache write", true},    {"output", true},
+                    {"reasoning", true},    {"unpriced tries", true}, {"cost $", true}};
+    for (const auto& [key, spend] : by_model) {
+        grid.rows.push_back(spend.cells(std::string(to_string(key.first)), key.second));
+    }
+    if (!by_model.empty()) grid.rows.push_back(total.cells("total", ""));
+    grid.last_row_is_total = true;
+    return grid;
+}
+
+}  // namespace accelopt::report

@@ -1,0 +1,177 @@
+#include "report/profile_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "report/format.h"
+#include "report/grid.h"
+
+namespace accelopt::report {
+namespace {
+
+using protocol::EvaluationReply;
+using protocol::Profile;
+
+constexpr int kBarCells = 40;
+
+struct EngineFigure {
+    const char* name;
+    std::optional<double> Profile::*share;
+};
+
+constexpr EngineFigure kEngines[] = {
+    {"PE (tensor)", &Profile::tensor_engine_active_time_percent},
+    {"ACT (scalar)", &Profile::scalar_engine_active_time_percent},
+    {"DVE (vector)", &Profile::vector_engine_active_time_percent},
+    {"Pool (gpsimd)", &Profile::gpsimd_engine_active_time_percent},
+    {"DMA", &Profile::dma_active_time_percent},
+};
+
+struct ByteFigure {
+    const char* name;
+    std::optional<std::int64_t> Profile::*bytes;
+};
+
+constexpr ByteFigure kTraffic[] = {
+    {"HBM read", &Profile::hbm_read_bytes},           {"HBM written", &Profile::hbm_write_bytes},
+    {"SBUF read", &Profile::sbuf_read_bytes},         {"SBUF written", &Profile::sbuf_write_bytes},
+    {"PSUM read", &Profile::psum_read_bytes},         {"PSUM written", &Profile::psum_write_bytes},
+    {"spill reloaded", &Profile::spill_reload_bytes}, {"spill saved", &Profile::spill_save_bytes},
+};
+
+constexpr ByteFigure kOperations[] = {
+    {"flops", &Profile::hardware_flops},
+    {"of these transposes", &Profile::transpose_flops},
+};
+
+std::string bar(double share) {
+    const auto filled = static_cast<int>(std::lround(std::clamp(share, 0.0, 1.0) * kBarCells));
+    return std::string(static_cast<std::size_t>(filled), '#') +
+           std::string(static_cast<std::size_t>(kBarCells - filled), '.');
+}
+
+std::string heading(const EvaluationReply& reply) {
+    std::string text =
+        fmt::format("{} on {}: {}", reply.problem, reply.target, to_string(reply.outcome));
+    if (!reply.reason.empty()) text += "/" + reply.reason;
+    if (!reply.tier.empty()) text += fmt::format(" (reached: {})", reply.tier);
+    text += "\n";
+    if (!reply.source_sha256.empty()) {
+        text += fmt::format("  {:<16} {}\n", "kernel", reply.source_sha256.substr(0, 16));
+    }
+    if (!reply.machine.empty()) text += fmt::format("  {:<16} {}\n", "machine", reply.machine);
+    return text;
+}
+
+std::string latency_lines(const EvaluationReply& reply) {
+    const Profile& profile = *reply.profile;
+    const auto line = [](const char* name, const std::string& value, const std::string& note) {
+        std::string text = fmt::format("  {:<16} {:>10}", name, value);
+        return (note.empty() ? text : text + "  " + note) + "\n";
+    };
+    std::string text = line("latency", format_ms(profile.latency), "ms, predicted");
+    if (reply.measured && reply.measured->latency) {
+        std::string note = "ms";
+        if (profile.latency && *reply.measured->latency > 0) {
+            note += fmt::format(" (prediction {:+.1f} %)",
+                                100 * (*profile.latency / *reply.measured->latency - 1));
+        }
+        text += line("measured", format_ms(reply.measured->latency), note);
+    }
+    text +=
+        line("lower bound", format_ms(profile.lower_bound_ms), "ms, no honest kernel is faster");
+    text += line("stream roofline", format_ms(profile.stream_roofline_ms),
+                 "ms, busiest engine of the kernel as written");
+    text += line("of peak", format_percent(profile.percent_of_peak), "%");
+    text += line("bound by", profile.bound.empty() ? kUnknown : profile.bound, "");
+    return text;
+}
+
+std::string engine_lines(const Profile& profile) {
+    std::string text = "\nengines, share of the time active\n";
+    for (const auto& engine : kEngines) {
+        const auto share = profile.*engine.share;
+        text += fmt::format("  {:<14} {} {:>6}{}\n", engine.name, bar(share.value_or(0)),
+                            format_percent(share), share ? " %" : "");
+    }
+    return text;
+}
+
+template <std::size_t N, typename Format>
+void add_rows(Grid& grid, const EvaluationReply& reply, const ByteFigure (&figures)[N],
+              Format format) {
+    for (const auto& figure : figures) {
+        std::vector<std::string> row = {std::string("  ") + figure.name,
+                                        format((*reply.profile).*figure.bytes)};
+        if (reply.as_written) row.push_back(format((*reply.as_written).*figure.bytes));
+        if (reply.measured) row.push_back(format((*reply.measured).*figure.bytes));
+        grid.rows.push_back(std::move(row));
+    }
+}
+
+std::string traffic_table(const EvaluationReply& reply) {
+    Grid grid;
+    grid.columns = {{"traffic and work", false}, {"compiled", true}};
+    if (reply.as_written) grid.columns.push_back({"as written", true});
+    if (reply.measured) grid.columns.push_back({"measured", true});
+    add_rows(grid, reply, kTraffic, format_bytes);
+    add_rows(grid, reply, kOperations, [](std::optional<std::int64_t> count) {
+        return format_count(count ? std::optional<double>(static_cast<double>(*count))
+                                  : std::nullopt);
+    });
+    return "\n" + render_grid(grid, "text");
+}
+
+std::string correctness_lines(const EvaluationReply& reply) {
+    if (reply.correctness.empty()) return "";
+    struct Worst {
+        double rel_l2 = 0;
+        bool measured = false;
+        int checks = 0;
+        int passed = 0;
+    };
+    std::map<std::pair<int, std::string>, Worst> outputs;
+    for (const auto& check : reply.correctness) {
+        Worst& worst = outputs[{check.output, check.input}];
+        ++worst.checks;
+        worst.passed += check.ok ? 1 : 0;
+        if (check.rel_l2) worst.rel_l2 = std::max(worst.rel_l2, *check.rel_l2);
+        worst.measured = worst.measured || check.rel_l2.has_value();
+    }
+    std::string text = fmt::format("\ncorrectness, rule {}\n", reply.correctness.front().rule);
+    for (const auto& [key, worst] : outputs) {
+        text += fmt::format("  output {} ({}): {} of {} seeds pass", key.first, key.second,
+                            worst.passed, worst.checks);
+        if (worst.measured) text += fmt::format(", worst relative error {:.2e}", worst.rel_l2);
+        text += "\n";
+    }
+    return text;
+}
+
+std::string confidence_lines(const Profile& profile) {
+    std::string text = fmt::format("\nconfidence in the prediction: {}\n",
+                                   profile.confidence.empty() ? kUnknown : profile.confidence);
+    for (const auto& reason : profile.confidence_reasons) text += "  - " + reason + "\n";
+    return text;
+}
+
+}  // namespace
+
+std::string profile_view(const EvaluationReply& reply, const std::string& kernel_name) {
+    std::string text = heading(reply);
+    if (reply.profile) {
+        text += latency_lines(reply) + engine_lines(*reply.profile) + traffic_table(reply);
+    }
+    text += correctness_lines(reply);
+    if (reply.profile) text += confidence_lines(*reply.profile);
+    for (const auto& diagnostic : reply.diagnostics) {
+        text += "\n" + protocol::render(diagnostic, kernel_name);
+        if (text.back() != '\n') text += '\n';
+    }
+    return text;
+}
+
+}  // namespace accelopt::report

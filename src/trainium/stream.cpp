@@ -1,0 +1,387 @@
+#include "trainium/stream.h"
+
+#include <algorithm>
+#include <bit>
+#include <unordered_map>
+
+#include "core/error.h"
+#include "trainium/stream_access.h"
+
+namespace accelopt::trainium {
+namespace {
+
+using nki::Opcode;
+using nki::Operation;
+using nki::View;
+
+/// Saturates: a hostile count must not become negative.
+std::int32_t narrow32(std::int64_t value) {
+    return static_cast<std::int32_t>(std::clamp<std::int64_t>(value, 0, 0x7fffffff));
+}
+
+/// The device's limits are far below; the bound keeps products of three extents in 63 bits.
+std::int32_t matmul_extent(std::int64_t value) {
+    return static_cast<std::int32_t>(std::clamp<std::int64_t>(value, 0, 1 << 20));
+}
+
+std::uint64_t mix_scalar(std::uint64_t hash, const nki::ScalarOperand& operand) {
+    hash = mix(hash, operand.vector ? 1 : 2);
+    return operand.vector ? hash : mix(hash, std::bit_cast<std::uint64_t>(operand.immediate));
+}
+
+/// Everything that decides an operation's result besides its operands. Immediates belong to it:
+/// 0.1 * g and 0.001 * g are different values.
+std::uint64_t definition_hash(const Operation& op) {
+    std::uint64_t hash =
+        mix(static_cast<std::uint64_t>(op.opcode), static_cast<std::uint64_t>(op.function));
+    hash = mix(hash, static_cast<std::uint64_t>(op.op0) << 8 | static_cast<std::uint64_t>(op.op1));
+    hash = mix(hash, std::uint64_t{op.reverse0} | std::uint64_t{op.reverse1} << 1 |
+                         std::uint64_t{op.negate} << 2 | std::uint64_t{op.axes} << 8);
+    for (const auto* operand : {&op.scale, &op.bias, &op.operand0, &op.operand1})
+        hash = mix_scalar(hash, *operand);
+    for (std::int64_t coefficient : op.iota)
+        hash = mix(hash, static_cast<std::uint64_t>(coefficient));
+    for (const nki::MaskTerm& term : op.mask) {
+        hash = mix(hash, static_cast<std::uint64_t>(term.constant));
+        for (std::int64_t coefficient : term.coefficients)
+            hash = mix(hash, static_cast<std::uint64_t>(coefficient));
+    }
+    return hash;
+}
+
+StreamOp stream_op(Opcode opcode) {
+    switch (opcode) {
+        case Opcode::kLoad:
+            return StreamOp::kLoad;
+        case Opcode::kStore:
+            return StreamOp::kStore;
+        case Opcode::kDmaCopy:
+            return StreamOp::kDmaCopy;
+        case Opcode::kMemset:
+            return StreamOp::kMemset;
+        case Opcode::kIota:
+            return StreamOp::kIota;
+        case Opcode::kCopy:
+            return StreamOp::kCopy;
+        case Opcode::kActivation:
+            return StreamOp::kActivation;
+        case Opcode::kTensorScalar:
+            return StreamOp::kTensorScalar;
+        case Opcode::kTensorTensor:
+        case Opcode::kScalarTensorTensor:
+        case Opcode::kSelect:
+            return StreamOp::kTensorTensor;
+        case Opcode::kReciprocal:
+            return StreamOp::kReciprocal;
+        case Opcode::kReduce:
+            return StreamOp::kReduce;
+        case Opcode::kScan:
+            return StreamOp::kScan;
+        case Opcode::kTranspose:
+            return StreamOp::kTranspose;
+        case Opcode::kMatmul:
+            return StreamOp::kMatmul;
+        case Opcode::kPartitionBroadcast:
+            return StreamOp::kBroadcastMatmul;
+    }
+    throw Error(ErrorSource::kInternal, "opcode", "operation with an unknown opcode");
+}
+
+class Lowering {
+  public:
+    Lowering(const nki::Program& program, const Machine& machine)
+        : program_(program), machine_(machine) {}
+
+    Stream run() {
+        for (const Operation& op : program_.operations) {
+            if (!is_nothing(op)) ++writers_[tile_of(op.dst)];
+        }
+        stream_.instructions.reserve(program_.operations.size());
+        for (const Operation& op : program_.operations) {
+            if (is_nothing(op)) continue;
+            if (op.opcode == Opcode::kPartitionBroadcast) {
+                lower_broadcast(op);
+            } else {
+                lower_plain(op);
+            }
+        }
+        return std::move(stream_);
+    }
+
+  private:
+    static bool is_nothing(const Operation& op) {
+        return op.opcode == Opcode::kMemset && op.implicit;
+    }
+
+    const nki::Tensor& tensor(const View& view) const {
+        const auto index = static_cast<std::size_t>(view.tensor);
+        require(view.tensor >= 0 && index < program_.tensors.size(), "view of an unknown tensor");
+        return program_.tensors[index];
+    }
+
+    std::int32_t add_tile(const Tile& tile) {
+        stream_.tiles.push_back(tile);
+        writers_.push_back(0);
+        versions_.push_back(0);
+        alias_.push_back(static_cast<std::int32_t>(stream_.tiles.size() - 1));
+        return alias_.back();
+    }
+
+    std::int32_t new_site() { return stream_.sites++; }
+
+    /// Tensors without a site rotate on their own.
+    std::int32_t site_of(const nki::Tensor& tensor) {
+        const std::int64_t key = tensor.site >= 0 ? tensor.site : -2 - std::int64_t{tensor.id};
+        const auto [it, added] = sites_.try_emplace(key, stream_.sites);
+        if (added) ++stream_.sites;
+        return it->second;
+    }
+
+    std::int32_t tile_of(const View& view) {
+        const nki::Tensor& t = tensor(view);
+        const std::int64_t block = t.buffer == nki::Buffer::kHbm ? 0 : view.block;
+        const auto key = std::pair(view.tensor, block);
+        if (last_tile_ >= 0 && last_key_ == key) return alias_[last_tile_];
+        const auto [it, added] = tiles_.try_emplace(key, 0);
+        if (added) {
+            Tile tile;
+            tile.buffer = t.buffer;
+            tile.read_only =
+                t.role == nki::TensorRole::kInput || t.role == nki::TensorRole::kConstant;
+            tile.site = site_of(t);
+            if (t.buffer != nki::Buffer::kHbm) {
+                tile.partition_bytes =
+                    narrow32(std::max<std::int64_t>(4, t.free_elements * nki::size_of(t.dtype)));
+                tile.partitions = narrow32(t.partitions);
+            }
+            it->second = add_tile(tile);
+        }
+        last_key_ = key;
+        last_tile_ = it->second;
+        return alias_[it->second];
+    }
+
+    Operand operand(const View& view) {
+        Operand result = access_box(tensor(view), view);
+        result.tile = tile_of(view);
+        return result;
+    }
+
+    void add_source(Instruction& instruction, const Operand& source) {
+        if (instruction.sources < kMaxSources) instruction.src[instruction.sources++] = source;
+    }
+
+    void emit(const Instruction& instruction) {
+        ++versions_[instruction.dst.tile];
+        stream_.instructions.push_back(instruction);
+    }
+
+    void lower_plain(const Operation& op) {
+        Instruction out;
+        out.op = stream_op(op.opcode);
+        const bool on_array = op.engine == nki::Engine::kAuto || op.engine == nki::Engine::kTensor;
+        if (out.op == StreamOp::kTranspose && !on_array) out.op = StreamOp::kCopy;
+        out.requested = op.engine;
+        out.line = op.line;
+        out.definition = definition_hash(op);
+        out.accumulate = op.accumulate;
+        out.onezero = op.stationary_onezero || op.moving_onezero;
+        out.dst = operand(op.dst);
+        const int sources = std::min<int>(op.sources, static_cast<int>(op.src.size()));
+        for (int s = 0; s < sources; ++s) add_source(out, operand(op.src[s]));
+        for (const auto* scalar : {&op.scale, &op.bias, &op.operand0, &op.operand1}) {
+            if (scalar->vector) add_source(out, operand(scalar->view));
+        }
+        const View& first = sources > 0 ? op.src[0] : op.dst;
+        out.four_byte = nki::size_of(tensor(first).dtype) == 4;
+        if (is_matmul(out.op)) {
+            shape_matmul(op, out);
+        } else {
+            const bool reads_first = out.op == StreamOp::kReduce;
+            const View& space = reads_first ? first : op.dst;
+            const Counts counts = active_counts(op, space);
+            if (product(counts, 0, space.rank) == 0) return;  // fully masked: no instruction
+            if (is_dma(out.op)) {
+                shape_dma(op, counts, out);
+            } else {
+                shape_elementwise(op, space, counts, out);
+            }
+        }
+        emit(out);
+    }
+
+    void shape_matmul(const Operation& op, Instruction& out) {
+        const View& stationary = op.src[0];
+        out.k = matmul_extent(stationary.partitions());
+        out.m = matmul_extent(stationary.free_count());
+        // R2: the array streams masked columns too.
+        out.n = op.sources > 1 ? matmul_extent(op.src[1].free_count() + op.masked_columns) : out.k;
+        if (out.op == StreamOp::kTranspose) {
+            out.unmergeable = op.implicit;
+            if (op.implicit && out.sources == 1) add_source(out, identity());
+        }
+        const int size = nki::size_of(tensor(stationary).dtype);
+        out.read_bytes = narrow32((std::int64_t{out.n} + out.m) * size);
+        out.write_bytes = narrow32(std::int64_t{out.n} * nki::size_of(tensor(op.dst).dtype));
+    }
+
+    void shape_elementwise(const Operation& op, const View& space, const Counts& counts,
+                           Instruction& out) {
+        const std::int64_t n = product(counts, 1, space.rank);
+        out.n = narrow32(n);
+        if (op.sources > 0) out.read_bytes = narrow32(n * nki::size_of(tensor(op.src[0]).dtype));
+        const std::int64_t written = out.op == StreamOp::kReduce ? op.dst.free_count() : n;
+        out.write_bytes = narrow32(written * nki::size_of(tensor(op.dst).dtype));
+    }
+
+    /// A descriptor is contiguous on both sides; the bytes are those of the HBM side.
+    void shape_dma(const Operation& op, const Counts& counts, Instruction& out) {
+        const std::int64_t elements = product(counts, 0, op.dst.rank);
+        const std::int64_t rows = counts[0];
+        out.rows = narrow32(rows);
+        std::int64_t run = -1;
+        for (const View* view : {&op.src[0], &op.dst}) {
+            const nki::Tensor& t = tensor(*view);
+            const int size = nki::size_of(t.dtype);
+            const bool hbm = t.buffer == nki::Buffer::kHbm;
+            const std::int64_t side = contiguous_bytes(*view, counts, hbm ? 0 : 1, size);
+            run = run < 0 ? side : std::min(run, side);
+            if (hbm) {
+                out.bytes = elements * size;
+                out.stride_bytes =
+                    std::max(out.stride_bytes, largest_stride_bytes(*view, counts, size));
+            }
+        }
+        if (out.bytes == 0) out.bytes = elements * nki::size_of(tensor(op.dst).dtype);
+        if (rows > 1) run = std::min(run, std::max<std::int64_t>(1, out.bytes / rows));
+        out.run_bytes = std::max<std::int64_t>(1, run);
+        out.single_elements = elements > rows && !shares_run(op.src[0], op.dst, counts);
+    }
+
+    /// The identity that transposes of nl.matmul need: loaded once, at the first use.
+    Operand identity() {
+        if (identity_tile_ < 0) {
+            const std::int32_t rows = std::max(1, machine_.partitions);
+            const std::int32_t row_bytes = narrow32(machine_.identity_bytes / rows);
+            const std::int32_t hbm =
+                add_tile({.buffer = nki::Buffer::kHbm, .read_only = true, .site = new_site()});
+            identity_tile_ =
+                add_tile({.partition_bytes = row_bytes, .partitions = rows, .site = new_site()});
+            Instruction load;
+            load.op = StreamOp::kLoad;
+            load.bytes = machine_.identity_bytes;
+            load.rows = rows;
+            load.run_bytes = load.stride_bytes = std::max(1, row_bytes);
+            load.dst = {identity_tile_, 0, rows, 0, row_bytes, 1};
+            add_source(load, {hbm, 0, rows, 0, row_bytes, 1});
+            emit(load);
+        }
+        return {identity_tile_,
+                0,
+                stream_.tiles[identity_tile_].partitions,
+                0,
+                stream_.tiles[identity_tile_].partition_bytes,
+                1};
+    }
+
+    /// Key of a broadcast's value: the same source elements, unwritten since, to the same shape.
+    std::uint64_t broadcast_key(const Operation& op, const Operand& source, const Operand& dst) {
+        std::uint64_t key = mix(static_cast<std::uint64_t>(source.tile), source.access);
+        key = mix(key, static_cast<std::uint64_t>(versions_[source.tile]));
+        key = mix(key, dst.access);
+        return mix(key, static_cast<std::uint64_t>(tensor(op.dst).free_elements));
+    }
+
+    /// One ones-matmul per PSUM bank of columns, each copied to the destination. A broadcast of a
+    /// tile that was broadcast before reuses the result (rule R3: hoisted per source tile).
+    void lower_broadcast(const Operation& op) {
+        const Operand source = operand(op.src[0]);
+        const Operand dst = operand(op.dst);
+        if (writers_[dst.tile] == 1) {
+            const std::uint64_t key = broadcast_key(op, source, dst);
+            const auto [it, added] = broadcasts_.try_emplace(key, dst.tile);
+            if (!added) {
+                alias_[dst.tile] = it->second;
+                last_tile_ = -1;
+                return;
+            }
+        }
+        const std::int64_t size = nki::size_of(tensor(op.dst).dtype);
+        const std::int64_t columns = op.dst.free_count();
+        const std::int64_t chunk = std::max<std::int64_t>(1, machine_.psum_bank_bytes / 4);
+        if (broadcast_site_ < 0) broadcast_site_ = new_site();
+        for (std::int64_t first = 0; first < columns; first += chunk) {
+            const std::int64_t n = std::min(chunk, columns - first);
+            const std::int32_t psum = add_tile({.buffer = nki::Buffer::kPsum,
+                                                .partition_bytes = narrow32(n * 4),
+                                                .partitions = narrow32(op.dst.partitions()),
+                                                .site = broadcast_site_});
+            emit_broadcast_chunk(op, source, psum, first, n);
+            Instruction copy;
+            copy.op = StreamOp::kCopy;
+            copy.line = op.line;
+            copy.n = narrow32(n);
+            copy.four_byte = size == 4;
+            copy.read_bytes = narrow32(n * 4);
+            copy.write_bytes = narrow32(n * size);
+            copy.dst = dst;
+            copy.dst.access = mix(dst.access, static_cast<std::uint64_t>(first));
+            if (dst.byte_hi - dst.byte_lo == columns * size) {  // contiguous: exact pieces
+                copy.dst.byte_lo = dst.byte_lo + narrow32(first * size);
+                copy.dst.byte_hi = copy.dst.byte_lo + narrow32(n * size);
+            }
+            add_source(copy, {psum, 0, narrow32(op.dst.partitions()), 0, narrow32(n * 4), 1});
+            emit(copy);
+        }
+    }
+
+    void emit_broadcast_chunk(const Operation& op, const Operand& source, std::int32_t psum,
+                              std::int64_t first, std::int64_t n) {
+        const nki::Tensor& from = tensor(op.src[0]);
+        Instruction ones;
+        ones.op = StreamOp::kBroadcastMatmul;
+        ones.line = op.line;
+        ones.k = 1;
+        ones.m = narrow32(op.dst.partitions());
+        ones.n = narrow32(n);
+        ones.onezero = true;
+        ones.unmergeable = true;  // R3: not merged across separate loads of the same row
+        ones.four_byte = nki::size_of(from.dtype) == 4;
+        ones.read_bytes = narrow32((n + ones.m) * nki::size_of(from.dtype));
+        ones.write_bytes = narrow32(n * 4);
+        ones.dst = {psum, 0, ones.m, 0, narrow32(n * 4), 1};
+        ones.definition = mix(static_cast<std::uint64_t>(StreamOp::kBroadcastMatmul),
+                              static_cast<std::uint64_t>(first));
+        add_source(ones, source);
+        emit(ones);
+    }
+
+    struct KeyHash {
+        std::size_t operator()(const std::pair<nki::TensorId, std::int64_t>& key) const {
+            return mix(static_cast<std::uint64_t>(key.first),
+                       static_cast<std::uint64_t>(key.second));
+        }
+    };
+
+    const nki::Program& program_;
+    const Machine& machine_;
+    Stream stream_;
+    std::unordered_map<std::pair<nki::TensorId, std::int64_t>, std::int32_t, KeyHash> tiles_;
+    std::unordered_map<std::int64_t, std::int32_t> sites_;
+    std::unordered_map<std::uint64_t, std::int32_t> broadcasts_;
+    std::vector<std::int32_t> writers_;   ///< operations that write the tile
+    std::vector<std::int32_t> versions_;  ///< instructions emitted so far that write the tile
+    std::vector<std::int32_t> alias_;     ///< tile of a repeated broadcast -> the first one's
+    std::pair<nki::TensorId, std::int64_t> last_key_{-1, -1};
+    std::int32_t last_tile_ = -1;
+    std::int32_t identity_tile_ = -1;
+    std::int32_t broadcast_site_ = -1;
+};
+
+}  // namespace
+
+Stream lower(const nki::Program& program, const Machine& machine) {
+    return Lowering(program, machine).run();
+}
+
+}  // namespace accelopt::trainium

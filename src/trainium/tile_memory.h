@@ -1,0 +1,127 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "nki/program.h"
+#include "trainium/execute.h"
+#include "trainium/number_format.h"
+
+namespace accelopt::trainium::execution {
+
+/// Thrown where the memory limit of an execution would be passed; caught by execute().
+struct MemoryExhausted {
+    std::int64_t bytes_wanted = 0;
+    int line = 0;
+};
+
+/// Hands out aligned blocks and takes them back for reuse, so that short-lived tiles stay in cache.
+/// What is handed out plus what is kept for reuse never exceeds the limit.
+class BlockPool {
+  public:
+    explicit BlockPool(std::int64_t limit_bytes) : limit_(limit_bytes) {}
+    ~BlockPool();
+    BlockPool(const BlockPool&) = delete;
+    BlockPool& operator=(const BlockPool&) = delete;
+
+    /// Returns `bytes` bytes with undefined contents, aligned to 64; nullptr beyond the limit.
+    std::byte* take(std::int64_t bytes);
+    /// Returns a block of `bytes` bytes to the pool.
+    void give(std::byte* block, std::int64_t bytes);
+    /// Counts `bytes` allocated elsewhere against the limit; false beyond it.
+    bool reserve(std::int64_t bytes);
+
+  private:
+    void trim();
+
+    std::int64_t limit_;
+    std::int64_t held_ = 0;  ///< handed out and kept
+    std::map<std::int64_t, std::vector<std::byte*>> free_;
+};
+
+/// A block of the pool for the length of a scope.
+class ScratchBlock {
+  public:
+    ScratchBlock(BlockPool& pool, std::int64_t bytes, int line) : pool_(pool), bytes_(bytes) {
+        data_ = pool_.take(bytes);
+        if (data_ == nullptr) throw MemoryExhausted{bytes, line};
+    }
+    ~ScratchBlock() { pool_.give(data_, bytes_); }
+    ScratchBlock(const ScratchBlock&) = delete;
+    ScratchBlock& operator=(const ScratchBlock&) = delete;
+
+    std::byte* data() const { return data_; }
+
+  private:
+    BlockPool& pool_;
+    std::int64_t bytes_;
+    std::byte* data_ = nullptr;
+};
+
+/// Numbers the tiles of a program (every block of every tensor) and knows when each is used last.
+class TileTable {
+  public:
+    explicit TileTable(const nki::Program& program);
+
+    /// Throws Error(kInternal) for a view of no tensor or no block.
+    std::size_t tile_of(nki::TensorId tensor, std::int64_t block) const;
+    std::size_t size() const { return last_use_.size(); }
+    nki::TensorId tensor_of(std::size_t tile) const { return tensor_[tile]; }
+    /// Index of the last operation that touches a tile, or -1.
+    std::int64_t last_use(std::size_t tile) const { return last_use_[tile]; }
+    /// Tiles whose last use is operation `index`.
+    std::span<const std::size_t> ending_at(std::int64_t index) const;
+
+  private:
+    const nki::Program& program_;
+    std::vector<std::size_t> first_;     ///< first tile of a tensor
+    std::vector<nki::TensorId> tensor_;  ///< tensor of a tile
+    std::vector<std::int64_t> last_use_;
+    std::vector<std::size_t> ending_;        ///< tiles ordered by last use
+    std::vector<std::size_t> ending_begin_;  ///< where those of an operation start
+};
+
+/// The arrays of one execution: inputs in place, HBM tensors in their own dtype, tiles allocated
+/// when first touched and released after their last use.
+class TileMemory {
+  public:
+    TileMemory(const nki::Program& program, const TileTable& tiles,
+               std::span<const InputArray> inputs, std::int64_t limit_bytes);
+    ~TileMemory();
+    TileMemory(const TileMemory&) = delete;
+    TileMemory& operator=(const TileMemory&) = delete;
+
+    NumberFormat format(nki::TensorId tensor) const;
+    /// Returns the array of a tile; allocates and poisons it if nothing was written yet.
+    std::byte* read(nki::TensorId tensor, std::int64_t block, int line);
+    /// The same for writing; `whole` tells that every element will be written at once. Throws
+    /// Error(kInternal) for an input or a constant.
+    std::byte* write(nki::TensorId tensor, std::int64_t block, bool whole, int line);
+    /// Releases the on-chip tiles whose last use was operation `index`.
+    void release(std::int64_t index);
+    /// The array of an output, poisoned where nothing was stored; moved out by the caller at the
+    /// end. Throws Error(kInternal) for a tensor of another role.
+    std::vector<std::byte>& output(nki::TensorId tensor);
+
+    BlockPool& pool() { return pool_; }
+
+  private:
+    std::byte* allocate(std::size_t tile, bool poison, int line);
+    std::byte* fixed(const nki::Tensor& tensor, std::size_t tile);
+    std::int64_t tile_bytes(const nki::Tensor& tensor) const;
+
+    const nki::Program& program_;
+    const TileTable& tiles_;
+    std::span<const InputArray> inputs_;
+    BlockPool pool_;
+    std::vector<std::byte*> data_;
+    std::map<nki::TensorId, std::vector<std::byte>> own_;  ///< constants and outputs
+};
+
+/// Fills n elements of an array with the poison of its dtype.
+void fill_with_poison(const NumberFormat& format, std::byte* data, std::int64_t n);
+
+}  // namespace accelopt::trainium::execution

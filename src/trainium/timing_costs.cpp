@@ -1,0 +1,166 @@
+#include "trainium/timing_costs.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+
+namespace accelopt::trainium {
+namespace {
+
+using nki::Engine;
+
+/// Instructions under this many elements per partition are dominated by their overhead.
+constexpr int kTinyElements = 16;
+
+Unit usual_unit(StreamOp op) {
+    switch (op) {
+        case StreamOp::kLoad:
+        case StreamOp::kStore:
+        case StreamOp::kDmaCopy:
+        case StreamOp::kSpill:
+        case StreamOp::kReload:
+            return Unit::kDma;
+        case StreamOp::kCopy:
+        case StreamOp::kActivation:
+        case StreamOp::kTensorScalar:
+            return Unit::kAct;
+        case StreamOp::kMemset:
+        case StreamOp::kTensorTensor:
+        case StreamOp::kReciprocal:
+        case StreamOp::kReduce:
+        case StreamOp::kScan:
+            return Unit::kDve;
+        case StreamOp::kIota:
+            return Unit::kPool;
+        case StreamOp::kTranspose:
+        case StreamOp::kMatmul:
+        case StreamOp::kBroadcastMatmul:
+            return Unit::kPe;
+    }
+    throw Error(ErrorSource::kInternal, "stream_op", "instruction of an unknown kind");
+}
+
+bool reads_psum(const Instruction& instruction, const Stream& stream) {
+    for (int s = 0; s < std::min<int>(2, instruction.sources); ++s) {
+        if (stream.tiles[instruction.src[s].tile].buffer == nki::Buffer::kPsum) return true;
+    }
+    return false;
+}
+
+/// Cycles per free element on VectorE.
+double vector_factor(const Instruction& instruction, const Stream& stream, const Machine& machine) {
+    switch (instruction.op) {
+        case StreamOp::kTensorTensor:
+            if (reads_psum(instruction, stream)) return machine.tensor_tensor_psum_factor;
+            return instruction.four_byte ? machine.tensor_tensor_sbuf_factor
+                                         : machine.tensor_tensor_two_byte_factor;
+        case StreamOp::kReciprocal:
+            return machine.reciprocal_factor;
+        case StreamOp::kScan:
+            return machine.scan_factor;
+        default:
+            return 1.0;
+    }
+}
+
+double matmul_ns(const Instruction& instruction, const Machine& machine) {
+    double passes = machine.tensor_bf16_passes;
+    if (instruction.four_byte) {
+        passes = machine.tensor_fp32_passes;
+        if (instruction.onezero && instruction.op != StreamOp::kTranspose)
+            passes = std::min(passes, machine.tensor_onezero_passes);
+    }
+    const double columns = std::max<double>(
+        instruction.n, std::min<double>(machine.tensor_min_columns, instruction.m));
+    return passes * (columns + machine.tensor_overhead_columns) / machine.tensor_ghz;
+}
+
+}  // namespace
+
+Unit unit_of(const Instruction& instruction) {
+    const Unit usual = usual_unit(instruction.op);
+    if (usual == Unit::kDma || usual == Unit::kPe) return usual;
+    switch (instruction.requested) {
+        case Engine::kVector:
+            return Unit::kDve;
+        case Engine::kScalar:
+            return Unit::kAct;
+        case Engine::kGpSimd:
+            return Unit::kPool;
+        case Engine::kAuto:
+        case Engine::kTensor:
+        case Engine::kDma:
+            return usual;
+    }
+    return usual;
+}
+
+double engine_ns(const Instruction& instruction, const Stream& stream, const Machine& machine) {
+    const double n = instruction.n;
+    switch (unit_of(instruction)) {
+        case Unit::kPe:
+            return matmul_ns(instruction, machine);
+        case Unit::kAct:
+            return (n + machine.scalar_overhead_cycles) / machine.scalar_ghz;
+        case Unit::kDve:
+            return (vector_factor(instruction, stream, machine) * n +
+                    machine.vector_overhead_cycles) /
+                   machine.vector_ghz;
+        case Unit::kPool: {
+            const double factor = instruction.op == StreamOp::kTensorTensor
+                                      ? machine.gpsimd_tensor_tensor_factor
+                                      : 1.0;
+            return (factor * n + machine.gpsimd_overhead_cycles) / machine.gpsimd_ghz;
+        }
+        case Unit::kDma:
+            break;
+    }
+    throw Error(ErrorSource::kInternal, "engine_ns", "a DMA has no engine time");
+}
+
+DmaCost dma_cost(const Instruction& instruction, const Machine& machine) {
+    const double run = static_cast<double>(std::max<std::int64_t>(1, instruction.run_bytes));
+    const double descriptors =
+        std::max(1.0, std::ceil(static_cast<double>(instruction.bytes) / run));
+    const std::int64_t per_queue = machine.dma_rows_per_queue;
+    const std::int64_t wanted = (std::int64_t{instruction.rows} + per_queue - 1) / per_queue;
+    DmaCost cost;
+    cost.queues = static_cast<int>(std::clamp<std::int64_t>(wanted, 1, machine.dma_queues));
+    double descriptor_ns = run / machine.dma_queue_bytes_per_ns + machine.dma_descriptor_ns;
+    if (static_cast<double>(instruction.stride_bytes) >= machine.dma_far_stride_bytes &&
+        machine.dma_far_descriptor_ns > descriptor_ns) {
+        descriptor_ns = machine.dma_far_descriptor_ns;
+        cost.far_stride = true;
+    }
+    cost.queue_ns = std::ceil(descriptors / cost.queues) * descriptor_ns;
+    return cost;
+}
+
+double BusyTimes::engines_ns() const {
+    double sum = 0;
+    for (int u = 0; u < kUnits; ++u) {
+        if (static_cast<Unit>(u) != Unit::kDma) sum += unit_ns[u];
+    }
+    return sum;
+}
+
+BusyTimes busy_times(const Stream& stream, const Machine& machine) {
+    BusyTimes busy;
+    for (const Instruction& instruction : stream.instructions) {
+        if (is_dma(instruction.op)) {
+            const DmaCost cost = dma_cost(instruction, machine);
+            const double ns = cost.queue_ns * cost.queues / machine.dma_queues;
+            busy.unit_ns[static_cast<int>(Unit::kDma)] += ns;
+            if (cost.far_stride) busy.dma_far_ns += ns;
+            if (instruction.single_elements) busy.dma_single_element_ns += ns;
+            continue;
+        }
+        const double ns = engine_ns(instruction, stream, machine);
+        busy.unit_ns[static_cast<int>(unit_of(instruction))] += ns;
+        if (!is_matmul(instruction.op) && instruction.n < kTinyElements) busy.tiny_ns += ns;
+    }
+    return busy;
+}
+
+}  // namespace accelopt::trainium

@@ -1,0 +1,285 @@
+#include "trainium/timing_simulate.h"
+
+#include <algorithm>
+#include <limits>
+#include <queue>
+#include <tuple>
+
+#include "core/error.h"
+#include "trainium/timing_costs.h"
+
+namespace accelopt::trainium {
+namespace {
+
+constexpr double kSameInstant_ns = 1e-9;
+
+/// Instructions of one queue in program order, of which the first few are candidates.
+class Window {
+  public:
+    void add(std::int32_t node) { order_.push_back(node); }
+    void open(int size) {
+        size_ = static_cast<std::size_t>(size);
+        refill();
+    }
+    const std::vector<std::int32_t>& candidates() const { return candidates_; }
+    void take(std::size_t position) {
+        candidates_.erase(candidates_.begin() + static_cast<std::ptrdiff_t>(position));
+        refill();
+    }
+
+  private:
+    void refill() {
+        while (candidates_.size() < size_ && next_ < order_.size())
+            candidates_.push_back(order_[next_++]);
+    }
+
+    std::vector<std::int32_t> order_;
+    std::vector<std::int32_t> candidates_;
+    std::size_t next_ = 0;
+    std::size_t size_ = 0;
+};
+
+/// One memory: allocations waiting in program order.
+struct Memory {
+    std::vector<std::int32_t> waiting;
+    std::size_t next = 0;
+    std::int64_t used = 0;
+    std::int64_t capacity = 0;
+
+    bool empty() const { return next == waiting.size(); }
+    std::int32_t front() const { return waiting[next]; }
+};
+
+enum class EventKind : std::uint8_t { kEngineFree, kResult, kDmaDone };
+
+struct Event {
+    double time_ns;
+    EventKind kind;
+    std::int32_t node;
+    bool operator>(const Event& other) const {
+        return std::tie(time_ns, kind, node) > std::tie(other.time_ns, other.kind, other.node);
+    }
+};
+
+class Simulator {
+  public:
+    Simulator(const Stream& stream, const Schedule& schedule, const Machine& machine)
+        : stream_(stream),
+          schedule_(schedule),
+          machine_(machine),
+          pending_(schedule.pending),
+          missing_(static_cast<std::size_t>(schedule.nodes), 0),
+          users_left_(schedule.allocations.size()),
+          site_live_(schedule.site_limit.size(), 0),
+          queue_free_ns_(static_cast<std::size_t>(machine.dma_queues), 0.0) {
+        sbuf_.capacity = machine.sbuf_partition_bytes;
+        psum_.capacity = machine.psum_partition_bytes / machine.psum_bank_bytes;
+    }
+
+    SimulationResult run() {
+        prepare();
+        now_ns_ = machine_.startup_ns / 2;
+        finish_ns_ = now_ns_;
+        allocate();
+        while (done_ < schedule_.nodes) {
+            issue_engines();
+            issue_dmas(loads_);
+            issue_dmas(stores_);
+            if (events_.empty()) {
+                force_allocation();
+                continue;
+            }
+            handle_events();
+        }
+        result_.latency_ns = finish_ns_ + machine_.startup_ns / 2;
+        return result_;
+    }
+
+  private:
+    void prepare() {
+        for (std::int32_t k = 0; k < schedule_.instructions; ++k) {
+            const Instruction& instruction = stream_.instructions[k];
+            if (!is_dma(instruction.op)) {
+                engines_[static_cast<int>(unit_of(instruction))].add(k);
+            } else if (instruction.op == StreamOp::kStore || instruction.op == StreamOp::kSpill) {
+                stores_.add(k);
+            } else {
+                loads_.add(k);
+            }
+        }
+        for (Window& engine : engines_) engine.open(machine_.engine_window);
+        loads_.open(machine_.dma_window);
+        stores_.open(machine_.dma_window);
+        for (std::size_t a = 0; a < schedule_.allocations.size(); ++a) {
+            const Allocation& allocation = schedule_.allocations[a];
+            (allocation.psum ? psum_ : sbuf_).waiting.push_back(static_cast<std::int32_t>(a));
+            ++missing_[allocation.first_user];
+            users_left_[a] = allocation.users;
+        }
+    }
+
+    bool ready(std::int32_t node) const { return pending_[node] == 0 && missing_[node] == 0; }
+
+    void issue_engines() {
+        for (int u = 0; u < static_cast<int>(Unit::kDma); ++u) {
+            if (engine_free_ns_[u] > now_ns_ + kSameInstant_ns) continue;
+            const auto& candidates = engines_[u].candidates();
+            for (std::size_t c = 0; c < candidates.size(); ++c) {
+                const std::int32_t node = candidates[c];
+                if (!ready(node)) continue;
+                engines_[u].take(c);
+                const double ns = engine_ns(stream_.instructions[node], stream_, machine_);
+                const double end = now_ns_ + ns;
+                engine_free_ns_[u] = end;
+                result_.busy_ns[u] += ns;
+                events_.push({end, EventKind::kEngineFree, node});
+                events_.push({end + machine_.result_latency_ns, EventKind::kResult, node});
+                break;
+            }
+        }
+    }
+
+    void issue_dmas(Window& window) {
+        for (std::size_t c = 0; c < window.candidates().size();) {
+            if (in_flight_ >= machine_.dma_in_flight) return;
+            const std::int32_t node = window.candidates()[c];
+            if (!ready(node)) {
+                ++c;
+                continue;
+            }
+            window.take(c);  // another entry moves up behind c
+            start_dma(node);
+        }
+    }
+
+    void start_dma(std::int32_t node) {
+        const DmaCost cost = dma_cost(stream_.instructions[node], machine_);
+        double end = now_ns_;
+        for (int q = 0; q < cost.queues; ++q) {
+            double& free_ns = queue_free_ns_[(next_queue_ + q) % machine_.dma_queues];
+            free_ns = std::max(free_ns, now_ns_) + cost.queue_ns;
+            end = std::max(end, free_ns);
+        }
+        next_queue_ = (next_queue_ + cost.queues) % machine_.dma_queues;
+        result_.busy_ns[static_cast<int>(Unit::kDma)] +=
+            cost.queue_ns * cost.queues / machine_.dma_queues;
+        ++in_flight_;
+        events_.push({end + machine_.dma_fixed_ns, EventKind::kDmaDone, node});
+    }
+
+    /// Takes all events of the next instant.
+    void handle_events() {
+        now_ns_ = events_.top().time_ns;
+        bool freed = false;
+        while (!events_.empty() && events_.top().time_ns <= now_ns_ + kSameInstant_ns) {
+            const Event event = events_.top();
+            events_.pop();
+            if (event.kind == EventKind::kEngineFree) {
+                release(schedule_.after_issue, event.node);
+            } else {
+                if (event.kind == EventKind::kDmaDone) --in_flight_;
+                finish_ns_ = std::max(finish_ns_, event.time_ns);
+                freed = complete(event.node) || freed;
+            }
+        }
+        if (freed) allocate();
+    }
+
+    void release(const Adjacency& successors, std::int32_t node) {
+        for (std::int32_t e = successors.first[node]; e < successors.first[node + 1]; ++e) {
+            const std::int32_t next = successors.items[e];
+            if (--pending_[next] == 0 && next >= schedule_.instructions) joins_.push_back(next);
+        }
+    }
+
+    /// Completes a node and the joins that only waited for it. Returns true when memory was freed.
+    bool complete(std::int32_t node) {
+        ++done_;
+        release(schedule_.after_result, node);
+        while (!joins_.empty()) {
+            const std::int32_t join = joins_.back();
+            joins_.pop_back();
+            ++done_;
+            release(schedule_.after_result, join);
+        }
+        bool freed = false;
+        for (std::int32_t u = schedule_.uses.first[node]; u < schedule_.uses.first[node + 1]; ++u) {
+            const std::int32_t a = schedule_.uses.items[u];
+            if (--users_left_[a] > 0) continue;
+            const Allocation& allocation = schedule_.allocations[a];
+            (allocation.psum ? psum_ : sbuf_).used -= allocation.size;
+            if (allocation.site >= 0) --site_live_[allocation.site];
+            freed = true;
+        }
+        return freed;
+    }
+
+    bool fits(const Memory& memory) const {
+        const Allocation& allocation = schedule_.allocations[memory.front()];
+        if (memory.used > 0 && memory.used + allocation.size > memory.capacity) return false;
+        if (allocation.site < 0) return true;
+        const std::int32_t limit = schedule_.site_limit[allocation.site];
+        return limit < 0 || site_live_[allocation.site] < limit;
+    }
+
+    void give(Memory& memory) {
+        const Allocation& allocation = schedule_.allocations[memory.front()];
+        ++memory.next;
+        memory.used += allocation.size;
+        if (allocation.site >= 0) ++site_live_[allocation.site];
+        --missing_[allocation.first_user];
+    }
+
+    void allocate() {
+        for (Memory* memory : {&sbuf_, &psum_}) {
+            while (!memory->empty() && fits(*memory)) give(*memory);
+        }
+    }
+
+    /// The fallback against deadlock: see simulate.
+    void force_allocation() {
+        Memory* oldest = nullptr;
+        for (Memory* memory : {&sbuf_, &psum_}) {
+            if (memory->empty()) continue;
+            if (oldest == nullptr || schedule_.allocations[memory->front()].first_user <
+                                         schedule_.allocations[oldest->front()].first_user)
+                oldest = memory;
+        }
+        require(oldest != nullptr,
+                "timing simulation: nothing can run and no memory is waited for");
+        give(*oldest);
+        ++result_.forced_allocations;
+        allocate();
+    }
+
+    const Stream& stream_;
+    const Schedule& schedule_;
+    const Machine& machine_;
+    SimulationResult result_;
+    Window engines_[static_cast<int>(Unit::kDma)];
+    Window loads_;
+    Window stores_;
+    Memory sbuf_;
+    Memory psum_;
+    std::vector<std::int32_t> pending_;
+    std::vector<std::int32_t> missing_;  ///< allocations a node still waits for
+    std::vector<std::int32_t> users_left_;
+    std::vector<std::int32_t> site_live_;
+    std::vector<double> queue_free_ns_;
+    double engine_free_ns_[static_cast<int>(Unit::kDma)] = {};
+    std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+    std::vector<std::int32_t> joins_;
+    double now_ns_ = 0;
+    double finish_ns_ = 0;
+    std::int64_t done_ = 0;
+    int next_queue_ = 0;
+    int in_flight_ = 0;
+};
+
+}  // namespace
+
+SimulationResult simulate(const Stream& stream, const Schedule& schedule, const Machine& machine) {
+    return Simulator(stream, schedule, machine).run();
+}
+
+}  // namespace accelopt::trainium

@@ -1,0 +1,15 @@
+# expect: rejected/local_variable_used_out_of_scope line 13
+# args: float32[128,2048]
+import neuronxcc.nki as nki
+import neuronxcc.nki.isa as nisa
+import neuronxcc.nki.language as nl
+
+
+@nki.jit
+def kernel(x):
+    y = nl.ndarray((128, 512), dtype=x.dtype, buffer=nl.shared_hbm)
+    total = nl.zeros((nl.par_dim(128), 512), dtype=nl.float32)
+    for k in nl.sequential_range(4):
+        total = nl.add(total, nl.load(x[:, k * 512:(k + 1) * 512]))
+    nl.store(y, value=total)
+    return y

@@ -1,0 +1,15 @@
+# expect: rejected/unsupported_memory line 14
+# args: float32[128,128]
+import neuronxcc.nki as nki
+import neuronxcc.nki.isa as nisa
+import neuronxcc.nki.language as nl
+
+
+@nki.jit
+def kernel(x):
+    y = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.load(x)
+    a = nisa.nc_matmul(tile, tile)
+    b = nisa.nc_transpose(tile)
+    nl.store(y, value=nisa.tensor_tensor(a, b, op=nl.add))
+    return y

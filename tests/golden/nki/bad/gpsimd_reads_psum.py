@@ -1,0 +1,14 @@
+# expect: rejected/unsupported_memory line 13
+# args: float32[128,128]
+import neuronxcc.nki as nki
+import neuronxcc.nki.isa as nisa
+import neuronxcc.nki.language as nl
+
+
+@nki.jit
+def kernel(x):
+    y = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.load(x)
+    product = nisa.nc_matmul(tile, tile)
+    nl.store(y, value=nisa.tensor_copy(product, engine=nisa.gpsimd_engine))
+    return y

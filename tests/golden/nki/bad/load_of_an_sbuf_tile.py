@@ -1,0 +1,14 @@
+# expect: rejected/unsupported_memory line 12
+# args: float32[128,512]
+import neuronxcc.nki as nki
+import neuronxcc.nki.isa as nisa
+import neuronxcc.nki.language as nl
+
+
+@nki.jit
+def kernel(x):
+    y = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.load(x)
+    again = nl.load(tile)
+    nl.store(y, value=again)
+    return y

@@ -1,0 +1,11 @@
+# expect: rejected/forbidden_api line 10
+# args: float32[128,512]
+import neuronxcc.nki as nki
+import neuronxcc.nki.isa as nisa
+import neuronxcc.nki.language as nl
+
+
+@nki.jit
+def kernel(x):
+    data = open("/etc/passwd")
+    return x

@@ -1,0 +1,10 @@
+# expect: rejected/forbidden_api line 3
+# args: float32[128,512]
+import os
+
+import neuronxcc.nki as nki
+
+
+@nki.jit
+def kernel(x):
+    return x

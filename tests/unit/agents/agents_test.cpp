@@ -1,0 +1,202 @@
+#include "agents/agents.h"
+
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "agents/profile_lines.h"
+#include "core/error.h"
+
+using namespace accelopt;
+using namespace accelopt::agents;
+using protocol::Role;
+
+namespace {
+
+Agents make_agents(std::uint64_t seed = 1) {
+    return Agents(Prompts(std::string(ACCELOPT_SOURCE_DIR) + "/configs/prompts"),
+                  {{"planner", "p"}, {"executor", "e"}, {"summarizer", "s"}}, seed);
+}
+
+ProblemFacts make_problem() {
+    ProblemFacts problem;
+    problem.id = "silu";
+    problem.title = "SiLU of a layer";
+    problem.reference_source = "def forward(x):\n    return REFERENCE_BODY(x)\n";
+    problem.input_shapes = {{128, 32, 7168}, {7168}};
+    return problem;
+}
+
+protocol::Unit make_unit() {
+    protocol::Unit unit;
+    unit.id = "unit-7";
+    unit.problem = "silu";
+    unit.kind = protocol::UnitKind::kRewrite;
+    unit.round = 2;
+    unit.plan = 3;
+    unit.samples = 2;
+    unit.candidate.id = "cand-5";
+    unit.candidate.source = "def kernel(x):\n    return CANDIDATE_BODY(x)  # {{plan}}\n";
+    protocol::Profile profile;
+    profile.latency = 1.333;
+    profile.hbm_read_bytes = 117440512;
+    profile.dma_active_time_percent = 0.99;
+    profile.bound = "DMA";
+    unit.candidate.profile = profile;
+    protocol::Experience gain;
+    gain.title = "Hoist the load";
+    gain.text = "Load once before the loop.";
+    gain.speedup = 1.25;
+    protocol::Experience untitled;
+    untitled.text = "UNTITLED";
+    protocol::Experience loss;
+    loss.title = "Keep tiles wide";
+    loss.text = "Narrow tiles cost instructions.";
+    loss.speedup = 1.5;
+    loss.positive = false;
+    unit.experiences = {gain, untitled, loss};
+    return unit;
+}
+
+std::string all_text(const llm::Request& request) {
+    std::string text;
+    for (const auto& message : request.messages) text += message.text + "\n";
+    return text;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("a planner is told the rules, the problem, the kernel, its profile and the memory") {
+    const auto request = make_agents().planner(make_unit(), make_problem());
+    CHECK(request.unit_id == "unit-7");
+    CHECK(request.role == Role::kPlanner);
+    CHECK(request.sample == 0);
+    CHECK(request.model == "p");
+    REQUIRE(request.messages.size() == 2);
+    CHECK(request.messages[0].speaker == "system");
+    CHECK(request.messages[1].speaker == "user");
+    const std::string text = all_text(request);
+    for (const char* part :
+         {"par_dim", "silu: SiLU of a layer", "(128, 32, 7168), (7168)", "REFERENCE_BODY",
+          "CANDIDATE_BODY", "latency: 1.333\n", "hbm_read_bytes: 117440512", "bound: DMA",
+          "Hoist the load (1.25x; a rewrite that made a kernel faster)",
+          "Load once before the loop.",
+          "2. Keep tiles wide (1.50x; a rewrite that made a kernel slower"}) {
+        CAPTURE(part);
+        CHECK(contains(text + "\n", part));
+    }
+    CHECK_FALSE(contains(text, "UNTITLED"));
+    CHECK_FALSE(contains(text, "psum_read_bytes: "));
+    // What looks like a placeholder in a kernel is left alone.
+    CHECK(contains(text, "# {{plan}}"));
+}
+
+TEST_CASE("a planner names every supported function") {
+    const auto text = all_text(make_agents().planner(make_unit(), make_problem()));
+    CHECK(contains(text, "nisa: "));
+    CHECK(contains(text, "nl: "));
+    CHECK(contains(text, "nc_matmul"));
+}
+
+TEST_CASE("an executor is told the plan and the kernel, and its samples differ in nothing else") {
+    const auto agents = make_agents();
+    const auto first = agents.executor(make_unit(), make_problem(), "Fuse THE_PLAN.", 0);
+    const auto second = agents.executor(make_unit(), make_problem(), "Fuse THE_PLAN.", 1);
+    CHECK(first.role == Role::kExecutor);
+    CHECK(first.model == "e");
+    CHECK(second.sample == 1);
+    CHECK(contains(all_text(first), "THE_PLAN"));
+    CHECK(contains(all_text(first), "CANDIDATE_BODY"));
+    CHECK(first.sha256() == second.sha256());
+    CHECK(first.context.seed != second.context.seed);
+}
+
+TEST_CASE("a summarizer is shown the slow and the fast kernel") {
+    protocol::Unit unit = make_unit();
+    unit.kind = protocol::UnitKind::kSummarize;
+    unit.experience.slow_source = "SLOW_KERNEL";
+    unit.experience.fast_source = "FAST_KERNEL ```";
+    unit.experience.speedup = 1.2345;
+    const auto request = make_agents().summarizer(unit, make_problem());
+    CHECK(request.role == Role::kSummarizer);
+    CHECK(request.model == "s");
+    const std::string text = all_text(request);
+    CHECK(text.find("SLOW_KERNEL") < text.find("FAST_KERNEL"));
+    CHECK(contains(text, "1.234"));
+    CHECK(contains(text, "````python\nFAST_KERNEL ```\n````"));
+}
+
+TEST_CASE("the structured context travels beside the messages") {
+    const auto agents = make_agents();
+    const auto planner = agents.planner(make_unit(), make_problem());
+    CHECK(planner.context.source == make_unit().candidate.source);
+    CHECK(planner.context.profile->latency.value() == 1.333);
+    CHECK(planner.context.experiences.size() == 3);
+    CHECK(planner.context.input_shapes == make_problem().input_shapes);
+    const auto executor = agents.executor(make_unit(), make_problem(), "the plan", 1);
+    CHECK(executor.context.plan == "the plan");
+    CHECK(executor.context.source == make_unit().candidate.source);
+    protocol::Unit unit = make_unit();
+    unit.experience.fast_source = "f";
+    CHECK(agents.summarizer(unit, make_problem()).context.pair.fast_source == "f");
+}
+
+TEST_CASE("a call's seed depends on every coordinate of the call", "[N07]") {
+    const auto seed_of = [](std::uint64_t run, auto change, int sample) {
+        protocol::Unit unit = make_unit();
+        change(unit);
+        return make_agents(run).executor(unit, make_problem(), "p", sample).context.seed;
+    };
+    const auto same = [](protocol::Unit&) {};
+    CHECK(seed_of(1, same, 0) == seed_of(1, same, 0));
+    std::set<std::uint64_t> seeds = {
+        seed_of(1, same, 0),
+        seed_of(2, same, 0),
+        seed_of(1, same, 1),
+        seed_of(
+            1, [](protocol::Unit& unit) { unit.problem = "adamw"; }, 0),
+        seed_of(
+            1, [](protocol::Unit& unit) { unit.round = 3; }, 0),
+        seed_of(
+            1, [](protocol::Unit& unit) { unit.plan = 4; }, 0),
+        seed_of(
+            1, [](protocol::Unit& unit) { unit.candidate.id = "x"; }, 0),
+        make_agents(1).planner(make_unit(), make_problem()).context.seed};
+    CHECK(seeds.size() == 8);
+    // The place in a queue is no coordinate of a rewrite.
+    CHECK(seed_of(
+              1, [](protocol::Unit& unit) { unit.order = 99; }, 0) == seed_of(1, same, 0));
+}
+
+TEST_CASE("profile lines are shuffled once per candidate", "[N07]") {
+    const auto user = [](std::uint64_t seed, const std::string& candidate, int plan) {
+        protocol::Unit unit = make_unit();
+        unit.candidate.id = candidate;
+        unit.plan = plan;
+        return make_agents(seed).planner(unit, make_problem()).messages[1].text;
+    };
+    CHECK(user(1, "a", 0) == user(1, "a", 5));
+    std::set<std::string> orders;
+    for (int i = 0; i < 8; ++i) orders.insert(user(1, "c" + std::to_string(i), 0));
+    CHECK(orders.size() > 1);
+}
+
+TEST_CASE("a profile line exists for every figure that is known and for no other") {
+    protocol::Profile profile;
+    CHECK(profile_lines(profile).empty());
+    profile.latency = 0.5;
+    profile.spill_save_bytes = 0;
+    profile.bound = "PE";
+    CHECK(profile_lines(profile) ==
+          std::vector<std::string>{"latency: 0.5", "spill_save_bytes: 0", "bound: PE"});
+}
+
+TEST_CASE("a role without a model is an error of the configuration") {
+    const Agents agents(Prompts(std::string(ACCELOPT_SOURCE_DIR) + "/configs/prompts"),
+                        {{"planner", "p"}}, 1);
+    CHECK_THROWS_WITH(agents.executor(make_unit(), make_problem(), "p", 0),
+                      Catch::Contains("executor"));
+}

@@ -1,0 +1,88 @@
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+
+#include "nki/api.h"
+#include "trace_support.h"
+
+namespace accelopt::nki::test {
+
+TEST_CASE("api entries are sorted, unique and name their module", "[nki]") {
+    const std::vector<std::string> names = api_entries();
+    REQUIRE(names.size() > 80);
+    CHECK(std::is_sorted(names.begin(), names.end()));
+    CHECK(std::adjacent_find(names.begin(), names.end()) == names.end());
+    CHECK(std::find(names.begin(), names.end(), "nisa.activation") != names.end());
+    for (const std::string& name : names)
+        CHECK((name.rfind("nl.", 0) == 0 || name.rfind("nisa.", 0) == 0 || name.rfind("nki.", 0) == 0));
+}
+
+TEST_CASE("every api entry has a documented section and distinct parameters", "[nki]") {
+    const auto& table = interp::api_table();
+    for (std::size_t k = 0; k < table.size(); ++k) {
+        INFO(table[k].name);
+        CHECK_FALSE(table[k].section.empty());
+        const auto& parameters = interp::api_parameters(static_cast<int>(k)).list;
+        for (std::size_t a = 0; a < parameters.size(); ++a)
+            for (std::size_t b = a + 1; b < parameters.size(); ++b)
+                CHECK(parameters[a].name != parameters[b].name);
+    }
+}
+
+TEST_CASE("an unknown api name suggests the nearest one", "[nki]") {
+    const auto result = trace_body("return nl.sigmiod(nl.load(x))");
+    REQUIRE_FALSE(result);
+    CHECK(result.error().code == "unknown_api");
+    CHECK(result.error().message.find("did you mean 'sigmoid'") != std::string::npos);
+}
+
+TEST_CASE("a documented api without an implementation is unsupported, not unknown", "[nki]") {
+    const auto result = trace_body("return nl.softmax(nl.load(x), axis=1)");
+    REQUIRE_FALSE(result);
+    CHECK(result.error().outcome == "unsupported");
+    CHECK(result.error().message.find("nl.softmax is not supported") != std::string::npos);
+}
+
+TEST_CASE("argument binding follows the parameter table", "[nki]") {
+    const auto message = [](const char* call) {
+        const auto result = trace_body(std::string("tile = nl.load(x)\n") + call + "\nreturn x");
+        REQUIRE_FALSE(result);
+        return result.error().code + ": " + result.error().message;
+    };
+    CHECK(message("nl.exp(tile, msk=None)") ==
+          "type_error: nl.exp() got an unexpected keyword argument 'msk', did you mean 'mask'?");
+    CHECK(message("nl.exp()") == "type_error: nl.exp() is missing the argument 'x'");
+    CHECK(message("nl.exp(tile, None)") == "type_error: nl.exp() takes 1 positional arguments, got 2");
+    CHECK(message("nl.exp(tile, x=tile)") ==
+          "type_error: nl.exp() got multiple values for argument 'x'");
+    CHECK(message("nl.exp(3)") == "type_error: argument 'x' of nl.exp must be a tile, not 3");
+    CHECK(message("nisa.tensor_tensor(tile, tile, 5)") ==
+          "type_error: argument 'op' of nisa.tensor_tensor must be an ALU operator such as nl.add, "
+          "not 5");
+    CHECK(message("nisa.tensor_scalar(tile, nl.add, 1.0, op1=nl.add)") ==
+          "type_error: op1 and operand1 must be given together");
+}
+
+TEST_CASE("arguments can be spread from sequences and dicts", "[nki]") {
+    CHECK(opcodes(legal("y = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)\n"
+                        "args = (nl.load(x), 2.0)\n"
+                        "options = {'dtype': nl.float32}\n"
+                        "nl.store(y, nl.multiply(*args, **options))\n"
+                        "return y")) == "load tensor_scalar store");
+}
+
+TEST_CASE("a finding names the operation, its shapes and its limit", "[nki]") {
+    const auto result = trace_body("a = nl.load(x)\nreturn nisa.nc_matmul(a, a)", "x",
+                                   {tensor({128, 256})});
+    REQUIRE_FALSE(result);
+    const Finding& finding = result.error();
+    CHECK(finding.code == "size_of_dimension_exceed_arch_limit");
+    CHECK(finding.operation == "nisa.nc_matmul");
+    CHECK(finding.line == kBodyLine + 1);
+    CHECK(finding.column == 12);
+    CHECK(finding.limit == 128);
+    CHECK(finding.shapes == std::vector<std::vector<std::int64_t>>{{128, 256}, {128, 256}});
+    CHECK_FALSE(finding.remedy.empty());
+}
+
+}  // namespace accelopt::nki::test

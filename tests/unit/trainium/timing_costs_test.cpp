@@ -1,0 +1,176 @@
+#include "trainium/timing_costs.h"
+
+#include <catch2/catch.hpp>
+
+#include "core/error.h"
+#include "timing_programs.h"
+
+using namespace accelopt;
+using namespace accelopt::trainium;
+using namespace accelopt::trainium::testing;
+using nki::AluOp;
+using nki::Buffer;
+using nki::Engine;
+
+namespace {
+
+double cost_of_last(const ProgramBuilder& b) {
+    const Machine machine = trn1();
+    const Stream stream = lower(b.program, machine);
+    return engine_ns(stream.instructions.back(), stream, machine);
+}
+
+double tensor_tensor_ns(Buffer buffer, nki::DType dtype = nki::DType::kFloat32,
+                        Engine engine = Engine::kAuto) {
+    ProgramBuilder b;
+    const auto x = b.tile(128, 512, 1, buffer, 1, dtype);
+    const auto y = b.tile(128, 512, 2, Buffer::kSbuf, 1, dtype);
+    b.tensor_tensor(b.whole(b.tile(128, 512, 3)), AluOp::kAdd, b.whole(y), b.whole(x)).engine =
+        engine;
+    return cost_of_last(b);
+}
+
+double matmul_ns(std::int64_t m, std::int64_t n, nki::DType dtype = nki::DType::kFloat32,
+                 bool onezero = false) {
+    ProgramBuilder b;
+    const auto x = b.tile(128, m, 1, Buffer::kSbuf, 1, dtype);
+    const auto y = b.tile(128, n, 2, Buffer::kSbuf, 1, dtype);
+    b.matmul(b.whole(b.psum(m, n, 3)), b.whole(x), b.whole(y)).stationary_onezero = onezero;
+    return cost_of_last(b);
+}
+
+Instruction dma(std::int64_t bytes, std::int64_t run, std::int32_t rows, std::int64_t stride) {
+    Instruction instruction;
+    instruction.op = StreamOp::kLoad;
+    instruction.bytes = bytes;
+    instruction.run_bytes = run;
+    instruction.rows = rows;
+    instruction.stride_bytes = stride;
+    return instruction;
+}
+
+}  // namespace
+
+TEST_CASE("a matmul costs passes times columns plus overhead") {
+    CHECK(matmul_ns(128, 512) == Approx(4 * (512 + 80) / 2.8));
+    CHECK(matmul_ns(128, 512, nki::DType::kBFloat16) == Approx((512 + 80) / 2.8));
+    CHECK(matmul_ns(128, 512, nki::DType::kFloat32, true) == Approx(2 * (512 + 80) / 2.8));
+}
+
+TEST_CASE("few moving columns cost as many as the stationary operand has, up to 64") {
+    CHECK(matmul_ns(128, 65) > matmul_ns(128, 64));
+    CHECK(matmul_ns(128, 64) == Approx(4 * 144 / 2.8));
+    CHECK(matmul_ns(128, 32) == Approx(4 * 144 / 2.8));
+    CHECK(matmul_ns(63, 32) == Approx(4 * 143 / 2.8));
+    CHECK(matmul_ns(32, 32) == Approx(4 * 112 / 2.8));
+}
+
+TEST_CASE("a transpose takes four passes in fp32 even with a zero-one identity") {
+    ProgramBuilder b;
+    const auto x = b.tile(128, 128, 1);
+    b.transpose(b.whole(b.psum(128, 128, 2)), b.whole(x), false).moving_onezero = true;
+    CHECK(cost_of_last(b) == Approx(4 * (128 + 80) / 2.8));
+}
+
+TEST_CASE("tensor_tensor reads two SBUF operands in turn, and hides one in PSUM") {
+    CHECK(tensor_tensor_ns(Buffer::kSbuf) == Approx((2 * 512 + 64) / 1.12));
+    CHECK(tensor_tensor_ns(Buffer::kPsum) == Approx((512 + 64) / 1.12));
+    CHECK(tensor_tensor_ns(Buffer::kSbuf, nki::DType::kBFloat16) == Approx((512 + 64) / 1.12));
+    CHECK(tensor_tensor_ns(Buffer::kSbuf, nki::DType::kFloat32, Engine::kGpSimd) ==
+          Approx((2 * 512 + 150) / 1.4));
+}
+
+TEST_CASE("the other engine instructions cost their documented or fitted factor") {
+    ProgramBuilder b;
+    const auto x = b.tile(128, 512, 1);
+    const auto y = b.tile(128, 512, 2);
+    b.copy(b.whole(y), b.whole(x));
+    CHECK(cost_of_last(b) == Approx((512 + 64) / 1.4));
+    b.activation(b.whole(y), nki::ActFunction::kExp, b.whole(x));
+    CHECK(cost_of_last(b) == Approx((512 + 64) / 1.4));
+    b.add(nki::Opcode::kReciprocal, b.whole(y), {b.whole(x)});
+    CHECK(cost_of_last(b) == Approx((2.6 * 512 + 64) / 1.12));
+    b.add(nki::Opcode::kScan, b.whole(y), {b.whole(x), b.whole(x)});
+    CHECK(cost_of_last(b) == Approx((2 * 512 + 64) / 1.12));
+    b.reduce(b.whole(b.tile(128, 1, 3)), AluOp::kAdd, b.whole(x));
+    CHECK(cost_of_last(b) == Approx((512 + 64) / 1.12));
+    b.add(nki::Opcode::kMemset, b.whole(y));
+    CHECK(cost_of_last(b) == Approx((512 + 64) / 1.12));
+    b.add(nki::Opcode::kIota, b.whole(y));
+    CHECK(cost_of_last(b) == Approx((512 + 150) / 1.4));
+}
+
+TEST_CASE("the compiler's engine choice holds unless the source asks for one") {
+    ProgramBuilder b;
+    const auto x = b.tile(128, 512, 1);
+    const auto y = b.tile(128, 512, 2);
+    auto unit = [&] { return unit_of(lower(b.program, trn1()).instructions.back()); };
+    nki::Operation& copy = b.copy(b.whole(y), b.whole(x));
+    CHECK(unit() == Unit::kAct);
+    copy.engine = Engine::kVector;
+    CHECK(unit() == Unit::kDve);
+    copy.engine = Engine::kGpSimd;
+    CHECK(unit() == Unit::kPool);
+    b.scalar(b.whole(y), AluOp::kAdd, b.whole(x), 1.0);
+    CHECK(unit() == Unit::kAct);
+    b.scalar(b.whole(y), AluOp::kAdd, b.whole(x), 1.0).engine = Engine::kVector;
+    CHECK(unit() == Unit::kDve);
+    b.tensor_tensor(b.whole(y), AluOp::kAdd, b.whole(x), b.whole(y));
+    CHECK(unit() == Unit::kDve);
+    b.tensor_tensor(b.whole(y), AluOp::kAdd, b.whole(x), b.whole(y)).engine = Engine::kGpSimd;
+    CHECK(unit() == Unit::kPool);
+    b.matmul(b.whole(b.psum(128, 512, 3)), b.whole(x), b.whole(y)).engine = Engine::kVector;
+    CHECK(unit() == Unit::kPe);
+}
+
+TEST_CASE("a DMA uses one queue per eight rows, at most sixteen") {
+    const Machine machine = trn1();
+    const int expected[][2] = {{1, 1}, {8, 1}, {9, 2}, {16, 2}, {17, 3}, {128, 16}, {129, 16}};
+    for (const auto& [rows, queues] : expected) {
+        CAPTURE(rows);
+        CHECK(dma_cost(dma(rows * 1024, 1024, rows, 1024), machine).queues == queues);
+    }
+}
+
+TEST_CASE("a DMA costs its descriptors, spread over its queues") {
+    const Machine machine = trn1();
+    const DmaCost cost = dma_cost(dma(128 * 2048, 2048, 128, 4096), machine);
+    CHECK(cost.queue_ns == Approx(8 * (2048 / 17.0 + 15)));
+    CHECK_FALSE(cost.far_stride);
+    CHECK(dma_cost(dma(128 * 2048, 1024, 128, 4096), machine).queue_ns ==
+          Approx(16 * (1024 / 17.0 + 15)));
+}
+
+TEST_CASE("the far-stride rule holds from 512 KiB on and never makes a descriptor cheaper") {
+    const Machine machine = trn1();
+    const DmaCost near = dma_cost(dma(128 * 2048, 2048, 128, 512 * 1024 - 4), machine);
+    const DmaCost far = dma_cost(dma(128 * 2048, 2048, 128, 512 * 1024), machine);
+    CHECK_FALSE(near.far_stride);
+    CHECK(near.queue_ns == Approx(8 * (2048 / 17.0 + 15)));
+    CHECK(far.far_stride);
+    CHECK(far.queue_ns == Approx(8 * 355.0));
+    const DmaCost large = dma_cost(dma(128 * 65536, 65536, 128, 512 * 1024), machine);
+    CHECK_FALSE(large.far_stride);
+    CHECK(large.queue_ns == Approx(8 * (65536 / 17.0 + 15)));
+}
+
+TEST_CASE("busy times tell tiny and single-element work apart") {
+    ProgramBuilder b;
+    const auto in = b.input({128, 128});
+    const auto small = b.tile(128, 15, 1);
+    const auto large = b.tile(128, 16, 2);
+    b.copy(b.whole(small), b.whole(small));
+    b.copy(b.whole(large), b.whole(large));
+    b.load(b.whole(b.tile(128, 128, 3)), b.view(in, 0, {1, 128}, {128, 128}));  // transposed
+    b.load(b.whole(b.tile(128, 1, 4)), b.window(in, 0, 128, 0, 1));             // a column vector
+    const Stream stream = lower(b.program, trn1());
+    const BusyTimes busy = busy_times(stream, trn1());
+    CHECK(busy.tiny_ns == Approx((15 + 64) / 1.4));
+    CHECK(busy.engines_ns() == Approx((15 + 64 + 16 + 64) / 1.4));
+    const DmaCost transposed = dma_cost(stream.instructions[2], trn1());
+    CHECK(busy.dma_single_element_ns == Approx(transposed.queue_ns * transposed.queues / 16));
+}
+
+TEST_CASE("a DMA has no engine time") {
+    CHECK_THROWS_AS(engine_ns(dma(4, 4, 1, 4), Stream{}, trn1()), Error);
+}
