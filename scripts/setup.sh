@@ -16,7 +16,7 @@ packages=(
   # unit tests, test server, analysis
   catch2 libcpp-httplib-dev python3-h5py python3-pandas python3-matplotlib
 )
-test_packages=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge)
+test_packages=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge zstd)
 
 case "${1:-}" in
   "") ;;

@@ -64,7 +64,8 @@ int newest_run(const std::string& name) {
 /// Creates a directory that nobody else has; numbers of `auto` names are never reused.
 std::string create_directory(const config::RunConfig& config) {
     if (config.directory != "auto") {
-        fs::create_directories(fs::path(config.directory).parent_path());
+        const fs::path parent = fs::path(config.directory).parent_path();
+        if (!parent.empty()) fs::create_directories(parent);
         if (!fs::create_directory(config.directory)) {
             throw Error(ErrorSource::kUser, "exists",
                         config.directory +

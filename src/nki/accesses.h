@@ -33,7 +33,7 @@ bool overlap(const Region& a, const Region& b);
 /// memory that one iteration writes and another one writes or reads. Associative updates (matmul
 /// accumulation, +=, loop_reduce) of one destination are no dependency between each other.
 class AccessTracker {
- public:
+  public:
     explicit AccessTracker(const LoopTracker& loops) : loops_(loops) {}
 
     struct Conflict {
@@ -45,7 +45,7 @@ class AccessTracker {
                       int line);
     Conflict on_read(const View& view, const Tensor& tensor, int context) const;
 
- private:
+  private:
     struct Record {
         Region region;
         int context = 0;

@@ -1,8 +1,8 @@
 #include "nki/affine.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "nki/failure.h"
 

@@ -1,9 +1,9 @@
 #include "nki/api.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <unordered_map>
-
-#include <fmt/format.h>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -47,7 +47,8 @@ ApiParameters parse_parameters(std::string_view text) {
 const ApiParameters& api_parameters(int index) {
     static const std::vector<ApiParameters> all = [] {
         std::vector<ApiParameters> parsed;
-        for (const ApiEntry& entry : api_table()) parsed.push_back(parse_parameters(entry.parameters));
+        for (const ApiEntry& entry : api_table())
+            parsed.push_back(parse_parameters(entry.parameters));
         return parsed;
     }();
     return all[index];

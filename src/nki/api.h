@@ -22,7 +22,7 @@ struct ApiEntry {
     AluOp alu = AluOp::kNone;     ///< what the function means as an `op=` argument
     std::optional<ActFunction> act;
     Engine engine = Engine::kAuto;
-    std::string_view section;     ///< of the NKI documentation
+    std::string_view section;  ///< of the NKI documentation
 };
 
 /// A parameter list, parsed.
@@ -46,14 +46,14 @@ int find_api(std::string_view name);
 
 /// The arguments of one call, bound to the parameters of its entry.
 class ApiCall {
- public:
+  public:
     ApiCall(Evaluator& host, int index);
 
     Evaluator& host() const { return host_; }
     const ApiEntry& entry() const { return entry_; }
     std::array<Value, kMaxApiParameters>& arguments() { return arguments_; }
 
-    bool has(int k) const;             ///< given and not None
+    bool has(int k) const;  ///< given and not None
     const Value& operator[](int k) const { return arguments_[k]; }
     /// The parameter by name; rejects a name that the table does not list.
     int at(std::string_view name) const;
@@ -82,7 +82,7 @@ class ApiCall {
 
     [[noreturn]] void bad_argument(int k, const std::string& expected) const;
 
- private:
+  private:
     Evaluator& host_;
     int index_;
     const ApiEntry& entry_;

@@ -1,6 +1,6 @@
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "nki/api.h"
 #include "nki/evaluator.h"
@@ -76,9 +76,9 @@ Value unary(ApiCall& call) {
     request.scale.immediate = 1.0;
     request.shape = source->shape();
     const bool logical = request.function == ActFunction::kLogicalNot;
-    const DType otherwise = logical                                      ? DType::kBool
+    const DType otherwise = logical                                    ? DType::kBool
                             : request.function == ActFunction::kInvert ? source->dtype
-                                                                         : natural(source->dtype);
+                                                                       : natural(source->dtype);
     request.dtype = call.dtype(call.at("dtype"), otherwise);
     request.add_source(source);
     return call.pending(std::move(request));

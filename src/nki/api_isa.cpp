@@ -55,7 +55,8 @@ OpRequest activation_request(ApiCall& call) {
     if (call.has(scale)) request.scale = call.scalar(scale);
     if (call.has(bias)) {
         if (!call.is_tile(bias))
-            rejected("activation_bias_invalid_type", "the bias of an activation must be a [P, 1] tile")
+            rejected("activation_bias_invalid_type",
+                     "the bias of an activation must be a [P, 1] tile")
                 .remedy("make it with nisa.memset((P, 1), value, dtype=nl.float32)")
                 .raise();
         request.bias = call.scalar(bias);
@@ -105,9 +106,8 @@ void set_reduction(ApiCall& call, OpRequest& request) {
 Value activation(ApiCall& call) {
     OpRequest request = activation_request(call);
     const Value& command = call[call.at("reduce_cmd")];
-    const bool reset_reduce =
-        command.is(Kind::kToken) &&
-        command.integer() == static_cast<int>(TokenId::kReduceResetReduce);
+    const bool reset_reduce = command.is(Kind::kToken) &&
+                              command.integer() == static_cast<int>(TokenId::kReduceResetReduce);
     if (!is_reduce_idle(command) && !reset_reduce)
         unsupported("unknown_api", "nisa.activation with this reduce_cmd is not supported")
             .remedy("use nisa.reduce_cmd.reset_reduce")

@@ -81,9 +81,10 @@ Value matmul(ApiCall& call) {
                 .limit(2)
                 .raise();
         if (free_count(*x) != y->shape()[0])
-            rejected("num_partition_mismatch",
-                     fmt::format("the contraction dimensions differ: x has {} columns, y has {} rows",
-                                 free_count(*x), y->shape()[0]))
+            rejected(
+                "num_partition_mismatch",
+                fmt::format("the contraction dimensions differ: x has {} columns, y has {} rows",
+                            free_count(*x), y->shape()[0]))
                 .shape(x->shape())
                 .shape(y->shape())
                 .raise();
@@ -98,8 +99,7 @@ Value matmul(ApiCall& call) {
 
 Value nc_transpose(ApiCall& call) {
     const Ref<Tile> source = call.tile(0);
-    OpRequest request =
-        transposition(call, source, call.request(Opcode::kTranspose).engine);
+    OpRequest request = transposition(call, source, call.request(Opcode::kTranspose).engine);
     if (request.engine == Engine::kScalar || request.engine == Engine::kGpSimd)
         call.bad_argument(call.at("engine"), "nisa.tensor_engine or nisa.vector_engine");
     if (request.engine == Engine::kVector) request.buffer = Buffer::kSbuf;
@@ -122,8 +122,7 @@ Value transpose(ApiCall& call) {
     OpRequest turned = transposition(call, source);
     turned.moving_onezero = true;
     const Ref<Tile> in_psum = call.host().builder().emit_fresh(turned, "");
-    return call.pending(
-        copy_back(call, in_psum, call.dtype(call.at("dtype"), source->dtype)));
+    return call.pending(copy_back(call, in_psum, call.dtype(call.at("dtype"), source->dtype)));
 }
 
 }  // namespace accelopt::nki::interp::api

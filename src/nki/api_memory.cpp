@@ -1,6 +1,6 @@
-#include <cmath>
-
 #include <fmt/format.h>
+
+#include <cmath>
 
 #include "nki/api.h"
 #include "nki/evaluator.h"
@@ -125,8 +125,7 @@ void check_partitions(const ApiCall& call, const Tile& tile) {
 Value ndarray(ApiCall& call) {
     const NewShape shape = shape_argument(call);
     const DType dtype = call.dtype(1, DType::kFloat32);
-    const TensorId id =
-        allocate(call, shape.shape, shape.partition_axis, dtype, buffer_of(call));
+    const TensorId id = allocate(call, shape.shape, shape.partition_axis, dtype, buffer_of(call));
     return Value::tile(call.host().builder().whole(id));
 }
 
@@ -295,7 +294,8 @@ Value iota(ApiCall& call) {
 Value arange(ApiCall& call) {
     const std::int64_t start = call.has(1) ? call.integer(0) : 0;
     const std::int64_t stop = call.integer(call.has(1) ? 1 : 0);
-    return Value::object(Kind::kAffine, call.host().heap().make<Affine>(interp::arange(start, stop)));
+    return Value::object(Kind::kAffine,
+                         call.host().heap().make<Affine>(interp::arange(start, stop)));
 }
 
 Value ds(ApiCall& call) {

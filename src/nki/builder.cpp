@@ -1,8 +1,8 @@
 #include "nki/builder.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "nki/failure.h"
 
@@ -63,11 +63,21 @@ void Builder::run(const OpRequest& request, const Ref<Tile>& destination) {
     }
     if (request.mask.never) return;
     switch (request.opcode) {
-        case Opcode::kMatmul: emit_matmul(request, *destination); break;
-        case Opcode::kTranspose: emit_transpose(request, *destination); break;
-        case Opcode::kReduce: emit_reduce(request, *destination); break;
-        case Opcode::kPartitionBroadcast: emit_broadcast(request, *destination); break;
-        default: emit_elementwise(request, *destination); break;
+        case Opcode::kMatmul:
+            emit_matmul(request, *destination);
+            break;
+        case Opcode::kTranspose:
+            emit_transpose(request, *destination);
+            break;
+        case Opcode::kReduce:
+            emit_reduce(request, *destination);
+            break;
+        case Opcode::kPartitionBroadcast:
+            emit_broadcast(request, *destination);
+            break;
+        default:
+            emit_elementwise(request, *destination);
+            break;
     }
     state.written = true;
     state.identity = loads_identity(request, *destination);
@@ -99,7 +109,8 @@ bool Builder::loads_identity(const OpRequest& request, const Tile& destination) 
     if (request.opcode != Opcode::kLoad || request.masked) return false;
     const Tensor& from = program_.tensors[request.src[0]->tensor];
     const Tensor& to = program_.tensors[destination.tensor];
-    if (from.role != TensorRole::kConstant || from.shape.size() != 2 || to.blocks != 1) return false;
+    if (from.role != TensorRole::kConstant || from.shape.size() != 2 || to.blocks != 1)
+        return false;
     const std::int64_t n = from.shape[0];
     if (from.shape[1] != n || to.partitions != n || to.free_elements != n) return false;
     if (request.src[0]->base != 0 || destination.base != 0) return false;
@@ -199,18 +210,17 @@ Operation Builder::operation_of(const OpRequest& request) const {
 }
 
 void Builder::shape_mismatch(const OpRequest& request, const Tile& destination) const {
-    Fault fault = rejected(
-        "store_dst_shape_smaller_than_other_shape",
-        fmt::format("operand shapes do not fit the result shape {}",
-                    shape_text(destination.shape())));
+    Fault fault = rejected("store_dst_shape_smaller_than_other_shape",
+                           fmt::format("operand shapes do not fit the result shape {}",
+                                       shape_text(destination.shape())));
     fault.shape(destination.shape());
     for (int k = 0; k < request.sources; ++k) fault.shape(request.src[k]->shape());
     fault.raise();
 }
 
 void Builder::partition_mismatch(const OpRequest& request, const Tile& destination) const {
-    Fault fault = rejected("num_partition_mismatch",
-                           "the operands differ in their number of partitions");
+    Fault fault =
+        rejected("num_partition_mismatch", "the operands differ in their number of partitions");
     fault.shape(destination.shape());
     for (int k = 0; k < request.sources; ++k) fault.shape(request.src[k]->shape());
     fault.remedy("give all operands the same first dimension; broadcast_to repeats one partition")
@@ -219,7 +229,8 @@ void Builder::partition_mismatch(const OpRequest& request, const Tile& destinati
 
 void Builder::mask_space(IterationSpace& space, const OpRequest& request) const {
     if (request.masked && !space.add_mask(request.mask))
-        rejected("unsupported_expression_in_mask", "the mask does not fit the shape of the operation")
+        rejected("unsupported_expression_in_mask",
+                 "the mask does not fit the shape of the operation")
             .shape(request.shape)
             .remedy("build the mask from the index expressions of the operand")
             .raise();
@@ -296,7 +307,8 @@ void Builder::emit_broadcast(const OpRequest& request, const Tile& destination) 
     IterationSpace space(request.shape);
     Draft to = draft(destination);
     Draft from = draft(*request.src[0]);
-    if (to.count[0] != space.count(0) || from.count[0] != 1) partition_mismatch(request, destination);
+    if (to.count[0] != space.count(0) || from.count[0] != 1)
+        partition_mismatch(request, destination);
     if (!space.add(std::move(to)) || !space.add(std::move(from)))
         shape_mismatch(request, destination);
     space.simplify();
@@ -328,10 +340,12 @@ View Builder::view_of(const Draft& draft, const IterationSpace& space) {
             .raise();
     for (int d = 0; d < view.rank; ++d) {
         view.dims[d].count = space.count(d);
-        view.dims[d].stride = draft.address.step[d];
+        // A dimension of one element has no stride; 1 keeps equal views equal.
+        view.dims[d].stride = d > 0 && space.count(d) == 1 ? 1 : draft.address.step[d];
     }
     if (draft.vector) view.dims[1] = {1, 1};
-    if (t.buffer != Buffer::kHbm) view.dims[0].stride = view.dims[0].count > 1 ? t.free_elements : 0;
+    if (t.buffer != Buffer::kHbm)
+        view.dims[0].stride = view.dims[0].count > 1 ? t.free_elements : 0;
     return view;
 }
 

@@ -36,7 +36,7 @@ void check_transpose_shape(const Tile& source, Engine engine);
 /// Builds the Program: allocates tensors, turns requests into operations on views, and checks
 /// every rule that needs shapes, memories, masks or loops. Knows nothing of Python.
 class Builder {
- public:
+  public:
     Builder(Heap& heap, const TraceLimits& limits);
 
     /// Allocates a tensor; checks partitions, capacity of one tile and the memory budget.
@@ -83,7 +83,7 @@ class Builder {
     const TraceLimits& limits() const { return limits_; }
     Heap& heap() { return heap_; }
 
- private:
+  private:
     struct TensorState {
         int context = 0;
         bool written = false;

@@ -8,8 +8,8 @@ namespace {
 
 [[noreturn]] void wrong_memory(const std::string& operand, const Tile& tile, const char* expected,
                                const char* remedy) {
-    rejected("unsupported_memory",
-             fmt::format("{} must be in {}, but is in {}", operand, expected, to_string(tile.buffer)))
+    rejected("unsupported_memory", fmt::format("{} must be in {}, but is in {}", operand, expected,
+                                               to_string(tile.buffer)))
         .shape(tile.shape())
         .remedy(remedy)
         .raise();
@@ -63,7 +63,8 @@ void Builder::check_memories(const OpRequest& request, const Tile& destination) 
             if (destination.buffer != Buffer::kPsum)
                 wrong_memory("the result of a transpose", destination, "psum", "");
             return;
-        default: break;
+        default:
+            break;
     }
     expect_on_chip("the result", destination);
     for (int k = 0; k < request.sources; ++k) expect_on_chip(source(k), *request.src[k]);
@@ -133,8 +134,9 @@ void Builder::dependency(const View& view, const AccessTracker::Conflict& confli
              fmt::format("{} (affine_range of line {}, earlier write in line {})", what, loop.line,
                          conflict.line))
         .shape(t.shape)
-        .remedy("index the tile by the loop variable, create it inside the loop, accumulate with "
-                "+=, or use nl.sequential_range")
+        .remedy(
+            "index the tile by the loop variable, create it inside the loop, accumulate with "
+            "+=, or use nl.sequential_range")
         .raise();
 }
 

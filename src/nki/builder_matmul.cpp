@@ -94,7 +94,8 @@ void Builder::check_bank(const View& view, const Tile& destination) const {
     const std::int64_t size = size_of(t.dtype);
     const std::int64_t start = view.offset % t.free_elements * size;
     std::int64_t last = start;
-    for (int d = 1; d < view.rank; ++d) last += view.dims[d].stride * (view.dims[d].count - 1) * size;
+    for (int d = 1; d < view.rank; ++d)
+        last += view.dims[d].stride * (view.dims[d].count - 1) * size;
     if (start / limits_.psum_bank_bytes == last / limits_.psum_bank_bytes) return;
     rejected("size_of_dimension_exceed_arch_limit",
              fmt::format("a matmul result must lie within one PSUM bank of {} bytes per partition",

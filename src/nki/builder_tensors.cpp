@@ -1,6 +1,6 @@
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "nki/builder.h"
 #include "nki/failure.h"
@@ -51,8 +51,7 @@ TensorId Builder::allocate(TensorSpec spec) {
         for (std::size_t d = from; d < to; ++d) n = checked_multiply(n, spec.shape[d]);
         return n;
     };
-    const std::int64_t bytes =
-        checked_multiply(product(0, spec.shape.size()), size_of(spec.dtype));
+    const std::int64_t bytes = checked_multiply(product(0, spec.shape.size()), size_of(spec.dtype));
     const auto axis = static_cast<std::size_t>(spec.partition_axis);
     tensor.partitions = spec.shape[axis];
     tensor.blocks = product(0, axis);
@@ -151,11 +150,11 @@ void Builder::check_scope(const Tile& tile) {
     const int loop = loops_.ended_scope(states_[tile.tensor].context);
     if (loop < 0) return;
     const Loop& scope = program_.loops[loop];
-    rejected("local_variable_used_out_of_scope",
-             fmt::format("tile '{}' (line {}) belongs to an iteration of the {} loop of line {}, "
-                         "which has ended",
-                         describe(tile), program_.tensors[tile.tensor].line, scope.kind,
-                         scope.line))
+    rejected(
+        "local_variable_used_out_of_scope",
+        fmt::format("tile '{}' (line {}) belongs to an iteration of the {} loop of line {}, "
+                    "which has ended",
+                    describe(tile), program_.tensors[tile.tensor].line, scope.kind, scope.line))
         .shape(tile.shape())
         .remedy("create the tile before the loop and assign into it: tile[...] = value")
         .raise();
@@ -169,13 +168,15 @@ void Builder::finish(const std::vector<Ref<Tile>>& outputs) {
     for (const Ref<Tile>& tile : outputs) {
         Tensor& t = program_.tensors[tile->tensor];
         if (t.buffer != Buffer::kHbm || !tile->whole)
-            rejected("output_type", fmt::format("the kernel returns '{}', which is not an HBM tensor",
-                                                describe(*tile)))
+            rejected(
+                "output_type",
+                fmt::format("the kernel returns '{}', which is not an HBM tensor", describe(*tile)))
                 .shape(tile->shape())
                 .remedy("store the result to an nl.shared_hbm tensor and return that")
                 .raise();
         if (t.role == TensorRole::kInput || t.role == TensorRole::kConstant)
-            rejected("output_alias", fmt::format("the kernel returns its input '{}'", t.name)).raise();
+            rejected("output_alias", fmt::format("the kernel returns its input '{}'", t.name))
+                .raise();
         if (std::find(program_.outputs.begin(), program_.outputs.end(), t.id) !=
             program_.outputs.end())
             rejected("output_alias", fmt::format("the kernel returns '{}' twice", t.name)).raise();

@@ -15,42 +15,89 @@ namespace accelopt::nki::interp {
 
 /// The names of a module, numbered in order of appearance.
 class Names {
- public:
+  public:
     int intern(std::string_view name);
     const std::string& text(int id) const { return texts_[id]; }
 
- private:
+  private:
     std::unordered_map<std::string, int> ids_;
     std::vector<std::string> texts_;
 };
 
 /// Operators, numbered for switches.
 enum class Op : std::uint8_t {
-    kAdd, kSubtract, kMultiply, kDivide, kFloorDivide, kModulo, kPower, kMatMul,
-    kBitAnd, kBitOr, kBitXor, kShiftLeft, kShiftRight,
-    kNegative, kPositive, kInvert, kNot,
-    kEqual, kNotEqual, kLess, kLessEqual, kGreater, kGreaterEqual, kIs, kIsNot, kIn, kNotIn
+    kAdd,
+    kSubtract,
+    kMultiply,
+    kDivide,
+    kFloorDivide,
+    kModulo,
+    kPower,
+    kMatMul,
+    kBitAnd,
+    kBitOr,
+    kBitXor,
+    kShiftLeft,
+    kShiftRight,
+    kNegative,
+    kPositive,
+    kInvert,
+    kNot,
+    kEqual,
+    kNotEqual,
+    kLess,
+    kLessEqual,
+    kGreater,
+    kGreaterEqual,
+    kIs,
+    kIsNot,
+    kIn,
+    kNotIn
 };
 const char* op_text(Op op);
 
 enum class NodeKind : std::uint8_t {
-    kConstant, kLocal, kOuter, kGlobal, kBuiltinName, kUndefinedName, kAttribute, kSubscript,
-    kSlice, kCall, kBinary, kUnary, kAnd, kOr, kCompare, kConditional, kTuple, kList, kDict, kSet,
-    kStarred, kLambda, kComprehension, kFormatted, kFormattedValue, kNamed, kUnsupported
+    kConstant,
+    kLocal,
+    kOuter,
+    kGlobal,
+    kBuiltinName,
+    kUndefinedName,
+    kAttribute,
+    kSubscript,
+    kSlice,
+    kCall,
+    kBinary,
+    kUnary,
+    kAnd,
+    kOr,
+    kCompare,
+    kConditional,
+    kTuple,
+    kList,
+    kDict,
+    kSet,
+    kStarred,
+    kLambda,
+    kComprehension,
+    kFormatted,
+    kFormattedValue,
+    kNamed,
+    kUnsupported
 };
 
 /// An expression with its names resolved to slots.
 struct Node {
     NodeKind kind = NodeKind::kConstant;
     Op op = Op::kAdd;
-    char collection = 0;      ///< kComprehension: l(ist), g(enerator), s(et), d(ict)
+    char collection = 0;  ///< kComprehension: l(ist), g(enerator), s(et), d(ict)
     int line = 0;
     int column = 0;
-    int id = 0;               ///< unique: the site of tensors it allocates
-    int slot = -1;            ///< kLocal, kOuter, kGlobal
-    int hops = 0;             ///< kOuter: environments to go out
-    int name = -1;            ///< interned: names, attributes
-    std::string text;         ///< kUnsupported, kFormattedValue
+    int id = 0;        ///< unique: the site of tensors it allocates
+    int slot = -1;     ///< kLocal, kOuter, kGlobal
+    int hops = 0;      ///< kOuter: environments to go out
+    int name = -1;     ///< interned: names, attributes
+    std::string text;  ///< kUnsupported, kFormattedValue
     Value constant;
     std::vector<Node*> kids;  ///< may hold nulls (slice bounds, ** of a dict)
     std::vector<Op> comparators;
@@ -64,9 +111,9 @@ struct Node {
     const FunctionCode* function = nullptr;  ///< kLambda
     std::vector<Node*> defaults;             ///< kLambda
     // Caches of the evaluator.
-    mutable std::int64_t cached_key = -1;    ///< kAttribute: module; kCall: API
+    mutable std::int64_t cached_key = -1;  ///< kAttribute: module; kCall: API
     mutable Value cached_value;
-    mutable std::vector<int> cached_binding; ///< kCall: parameter of every argument
+    mutable std::vector<int> cached_binding;  ///< kCall: parameter of every argument
     bool pure_index = false;  ///< a literal nl.arange(..)[..]: its value may be cached
 };
 

@@ -17,7 +17,7 @@ namespace accelopt::nki::interp {
 /// Executes a lowered module: the Python of a kernel, over shapes. Tiles and operations are the
 /// Builder's business.
 class Evaluator {
- public:
+  public:
     Evaluator(const Module& module, const TraceOptions& options);
 
     /// Runs the module, then its kernel; returns the finished program.
@@ -28,8 +28,8 @@ class Evaluator {
     Heap& heap() { return heap_; }
     Builder& builder() { return builder_; }
     const std::string& name(int id) const { return code_->names.text(id); }
+    int intern(std::string_view name) { return code_->names.intern(name); }
     bool in_kernel() const { return in_kernel_; }
-    bool in_module() const { return call_depth_ == 0; }
     int call_depth() const { return call_depth_; }
     /// Spends steps; raises resource_limit/steps.
     void tick(std::int64_t steps = 1) {
@@ -82,7 +82,7 @@ class Evaluator {
     Value convert(DType dtype, const Value& value);
     Value attribute(const Value& base, int name);
 
- private:
+  private:
     enum class Flow { kNext, kBreak, kContinue, kReturn };
     struct Frame {
         Environment* environment = nullptr;
@@ -120,13 +120,18 @@ class Evaluator {
     // Calls (evaluator_calls.cpp)
     Value evaluate_call(const Node& node);
     Value call_api(int index, const Node& node);
+    static Value run_handler(ApiCall& call);
     Value call_function(Function& function, std::vector<Value>& arguments,
                         std::vector<std::pair<int, Value>>& keywords);
     void bind(const Function& function, std::vector<Value>& arguments,
               std::vector<std::pair<int, Value>>& keywords, Environment& environment);
     Value dispatch(const Value& callee, std::vector<Value>& arguments,
-                   std::vector<std::pair<int, Value>>& keywords, const Node* node);
-    Value collection_method(const std::string& name, Method& method, std::vector<Value>& arguments);
+                   std::vector<std::pair<int, Value>>& keywords);
+    Value mapping_method(const std::string& name, const Value& self, std::vector<Value>& arguments);
+    Value sequence_method(const std::string& name, const Value& self,
+                          std::vector<Value>& arguments);
+    Value array_method(const std::string& name, const HostArray& self,
+                       std::vector<Value>& arguments);
     Value string_method(const std::string& name, const std::string& text,
                         std::vector<Value>& arguments);
     Value tile_method(const std::string& name, const Value& self, std::vector<Value>& arguments,
@@ -172,7 +177,7 @@ class Evaluator {
     int line_ = 0;
     int column_ = 0;
     int site_ = -1;
-    int api_ = -1;            ///< API call being executed, for findings
+    int api_ = -1;              ///< API call being executed, for findings
     std::vector<int> api_ids_;  ///< API table index -> index into Program::api_names
     int operator_api_ = -1;     ///< the same for Python operators on tiles
     int arange_api_ = -1;

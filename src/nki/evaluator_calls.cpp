@@ -1,6 +1,6 @@
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "core/text.h"
 #include "nki/builtins.h"
@@ -16,7 +16,8 @@ using Keywords = std::vector<std::pair<int, Value>>;
 [[noreturn]] void unexpected_keyword(std::string_view function, const std::string& keyword,
                                      const ApiParameters& parameters) {
     std::vector<std::string> names;
-    for (const ApiParameters::Parameter& parameter : parameters.list) names.push_back(parameter.name);
+    for (const ApiParameters::Parameter& parameter : parameters.list)
+        names.push_back(parameter.name);
     const std::string near = nearest_word(keyword, names);
     rejected("type_error",
              fmt::format("{}() got an unexpected keyword argument '{}'{}", function, keyword,
@@ -28,27 +29,28 @@ using Keywords = std::vector<std::pair<int, Value>>;
 /// Restores a member on the way out.
 template <typename T>
 class Restore {
- public:
+  public:
     explicit Restore(T& place) : place_(place), saved_(place) {}
     Restore(const Restore&) = delete;
     Restore& operator=(const Restore&) = delete;
     ~Restore() { place_ = saved_; }
 
- private:
+  private:
     T& place_;
     T saved_;
 };
 
 /// Finds the parameter of every argument of an API call; the order is that of the call.
-std::vector<int> bind_api(int index, std::size_t positional, const std::vector<std::string>& names) {
+std::vector<int> bind_api(int index, std::size_t positional,
+                          const std::vector<std::string>& names) {
     const ApiParameters& parameters = api_parameters(index);
     const std::string_view function = api_table()[index].name;
     std::vector<int> binding;
     std::vector<bool> taken(parameters.list.size());
     for (std::size_t k = 0; k < positional; ++k) {
         if (k >= parameters.list.size() || parameters.list[k].keyword_only)
-            rejected("type_error", fmt::format("{}() takes {} positional arguments, got {}", function,
-                                               k, positional))
+            rejected("type_error", fmt::format("{}() takes {} positional arguments, got {}",
+                                               function, k, positional))
                 .raise();
         binding.push_back(static_cast<int>(k));
         taken[k] = true;
@@ -75,19 +77,19 @@ std::vector<int> bind_api(int index, std::size_t positional, const std::vector<s
 
 Value Evaluator::evaluate_call(const Node& node) {
     const Value callee = evaluate(*node.kids[0]);
-    const bool spread = std::any_of(node.kids.begin() + 1, node.kids.end(),
-                                    [](const Node* kid) { return kid->kind == NodeKind::kStarred; }) ||
-                        std::find(node.keywords.begin(), node.keywords.end(), -1) !=
-                            node.keywords.end();
-    if (callee.is(Kind::kApi) && !spread)
-        return call_api(static_cast<int>(callee.integer()), node);
+    const bool spread =
+        std::any_of(node.kids.begin() + 1, node.kids.end(),
+                    [](const Node* kid) { return kid->kind == NodeKind::kStarred; }) ||
+        std::find(node.keywords.begin(), node.keywords.end(), -1) != node.keywords.end();
+    if (callee.is(Kind::kApi) && !spread) return call_api(static_cast<int>(callee.integer()), node);
     std::vector<Value> arguments;
     Keywords keywords;
     const std::size_t positional = node.kids.size() - node.keywords.size();
     for (std::size_t k = 1; k < positional; ++k) {
         const Node& kid = *node.kids[k];
         if (kid.kind == NodeKind::kStarred) {
-            for (Value& item : items_of(evaluate(*kid.kids[0]))) arguments.push_back(std::move(item));
+            for (Value& item : items_of(evaluate(*kid.kids[0])))
+                arguments.push_back(std::move(item));
         } else {
             arguments.push_back(evaluate(kid));
         }
@@ -107,7 +109,7 @@ Value Evaluator::evaluate_call(const Node& node) {
     line_ = node.line;
     column_ = node.column;
     site_ = node.id;
-    return dispatch(callee, arguments, keywords, &node);
+    return dispatch(callee, arguments, keywords);
 }
 
 Value Evaluator::call_api(int index, const Node& node) {
@@ -136,19 +138,29 @@ Value Evaluator::call_api(int index, const Node& node) {
         rejected("nki_api_outside_of_nki_kernel",
                  fmt::format("{} is called outside of a kernel", entry.name))
             .raise();
-    return entry.handler(call);
+    return run_handler(call);
 }
 
-Value Evaluator::dispatch(const Value& callee, std::vector<Value>& arguments, Keywords& keywords,
-                          const Node* node) {
+Value Evaluator::run_handler(ApiCall& call) {
+    try {
+        return call.entry().handler(call);
+    } catch (TraceFailure& failure) {
+        if (failure.finding.operation.empty()) failure.finding.operation = call.entry().name;
+        throw;
+    }
+}
+
+Value Evaluator::dispatch(const Value& callee, std::vector<Value>& arguments, Keywords& keywords) {
     const NestingGuard guard(nesting_);
     switch (callee.kind()) {
-        case Kind::kFunction: return call_function(callee.as<Function>(), arguments, keywords);
+        case Kind::kFunction:
+            return call_function(callee.as<Function>(), arguments, keywords);
         case Kind::kBuiltin:
             return call_builtin(static_cast<int>(callee.integer()), arguments, keywords);
         case Kind::kNumpy:
             return call_numpy(static_cast<int>(callee.integer()), arguments, keywords);
-        case Kind::kMethod: return call_method(callee.as<Method>(), arguments, keywords);
+        case Kind::kMethod:
+            return call_method(callee.as<Method>(), arguments, keywords);
         case Kind::kApi: {
             const int index = static_cast<int>(callee.integer());
             const ApiEntry& entry = api_table()[index];
@@ -164,7 +176,7 @@ Value Evaluator::dispatch(const Value& callee, std::vector<Value>& arguments, Ke
                 call.arguments()[binding[k]] = arguments[k];
             for (std::size_t k = 0; k < keywords.size(); ++k)
                 call.arguments()[binding[arguments.size() + k]] = keywords[k].second;
-            return entry.handler(call);
+            return run_handler(call);
         }
         case Kind::kDType:
             if (arguments.size() != 1 || !keywords.empty())
@@ -183,15 +195,15 @@ Value Evaluator::dispatch(const Value& callee, std::vector<Value>& arguments, Ke
                 return Value::token(Kind::kToken, static_cast<int>(TokenId::kFinfoValue));
             if (callee.integer() == static_cast<int>(TokenId::kNamedScope)) return callee;
             break;
-        default: break;
+        default:
+            break;
     }
-    static_cast<void>(node);
     rejected("type_error", fmt::format("'{}' is not callable", kind_name(callee.kind()))).raise();
 }
 
 Value Evaluator::call(const Value& callee, std::vector<Value> arguments) {
     Keywords keywords;
-    return dispatch(callee, arguments, keywords, nullptr);
+    return dispatch(callee, arguments, keywords);
 }
 
 void Evaluator::bind(const Function& function, std::vector<Value>& arguments, Keywords& keywords,
@@ -221,7 +233,8 @@ void Evaluator::bind(const Function& function, std::vector<Value>& arguments, Ke
             case ParameterKind::kPositional:
                 if (next < arguments.size()) slot = arguments[next++];
                 break;
-            case ParameterKind::kKeywordOnly: break;
+            case ParameterKind::kKeywordOnly:
+                break;
         }
         for (auto& [keyword, value] : keywords) {
             if (keyword != parameter.name) continue;

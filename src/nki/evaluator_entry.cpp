@@ -1,6 +1,6 @@
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "core/text.h"
 #include "nki/evaluator.h"
@@ -68,12 +68,12 @@ Function& Evaluator::entry_function() {
         const std::string& name = function->code->name;
         const bool usual = name == "kernel" || name == "optimized_kernel";
         // The last definition wins, a usual name over another one.
-        if (function->kernel && (decorated == nullptr || usual ||
-                                 (decorated->code->name != "kernel" &&
-                                  decorated->code->name != "optimized_kernel")))
+        if (function->kernel &&
+            (decorated == nullptr || usual ||
+             (decorated->code->name != "kernel" && decorated->code->name != "optimized_kernel")))
             decorated = function.get();
-        if (name == "kernel" || (name == "optimized_kernel" &&
-                                 (named == nullptr || named->code->name != "kernel")))
+        if (name == "kernel" ||
+            (name == "optimized_kernel" && (named == nullptr || named->code->name != "kernel")))
             named = function.get();
     }
     if (decorated != nullptr) return *decorated;

@@ -10,13 +10,15 @@ namespace accelopt::nki::interp {
 Value Evaluator::evaluate(const Node& node) {
     tick();
     switch (node.kind) {
-        case NodeKind::kConstant: return node.constant;
+        case NodeKind::kConstant:
+            return node.constant;
         case NodeKind::kLocal: {
             const Value& value = frame_->environment->slots[node.slot];
             if (!value.is(Kind::kUnbound)) return value;
             return load_name(node);
         }
-        default: break;
+        default:
+            break;
     }
     const NestingGuard guard(nesting_);
     return evaluate_here(node);
@@ -24,16 +26,22 @@ Value Evaluator::evaluate(const Node& node) {
 
 Value Evaluator::evaluate_here(const Node& node) {
     switch (node.kind) {
-        case NodeKind::kConstant: return node.constant;
+        case NodeKind::kConstant:
+            return node.constant;
         case NodeKind::kLocal:
         case NodeKind::kOuter:
         case NodeKind::kGlobal:
         case NodeKind::kBuiltinName:
-        case NodeKind::kUndefinedName: return load_name(node);
-        case NodeKind::kAttribute: return evaluate_attribute(node);
-        case NodeKind::kSubscript: return evaluate_subscript(node);
-        case NodeKind::kSlice: return evaluate_slice(node);
-        case NodeKind::kCall: return evaluate_call(node);
+        case NodeKind::kUndefinedName:
+            return load_name(node);
+        case NodeKind::kAttribute:
+            return evaluate_attribute(node);
+        case NodeKind::kSubscript:
+            return evaluate_subscript(node);
+        case NodeKind::kSlice:
+            return evaluate_slice(node);
+        case NodeKind::kCall:
+            return evaluate_call(node);
         case NodeKind::kBinary: {
             const Value left = evaluate(*node.kids[0]);
             const Value right = evaluate(*node.kids[1]);
@@ -59,16 +67,22 @@ Value Evaluator::evaluate_here(const Node& node) {
             }
             return value;
         }
-        case NodeKind::kCompare: return evaluate_compare(node);
+        case NodeKind::kCompare:
+            return evaluate_compare(node);
         case NodeKind::kConditional:
             return evaluate(truth(evaluate(*node.kids[0])) ? *node.kids[1] : *node.kids[2]);
         case NodeKind::kTuple:
-        case NodeKind::kList: return evaluate_sequence(node);
+        case NodeKind::kList:
+            return evaluate_sequence(node);
         case NodeKind::kDict:
-        case NodeKind::kSet: return evaluate_mapping(node);
-        case NodeKind::kLambda: return evaluate_lambda(node);
-        case NodeKind::kComprehension: return evaluate_comprehension(node);
-        case NodeKind::kFormatted: return evaluate_formatted(node);
+        case NodeKind::kSet:
+            return evaluate_mapping(node);
+        case NodeKind::kLambda:
+            return evaluate_lambda(node);
+        case NodeKind::kComprehension:
+            return evaluate_comprehension(node);
+        case NodeKind::kFormatted:
+            return evaluate_formatted(node);
         case NodeKind::kNamed: {
             Value value = kept(evaluate(*node.kids[1]));
             assign(*node.kids[0], value);
@@ -76,7 +90,8 @@ Value Evaluator::evaluate_here(const Node& node) {
         }
         case NodeKind::kStarred:
         case NodeKind::kFormattedValue:
-        case NodeKind::kUnsupported: break;
+        case NodeKind::kUnsupported:
+            break;
     }
     unsupported("python_feature", fmt::format("'{}' is not supported", node.text))
         .at(node.line, node.column)
@@ -91,8 +106,7 @@ Value& Evaluator::slot(const Node& node) {
 }
 
 Value Evaluator::load_name(const Node& node) {
-    if (node.kind == NodeKind::kBuiltinName)
-        return Value::token(Kind::kBuiltin, node.slot);
+    if (node.kind == NodeKind::kBuiltinName) return Value::token(Kind::kBuiltin, node.slot);
     if (node.kind != NodeKind::kUndefinedName) {
         const Value& value = slot(node);
         if (!value.is(Kind::kUnbound)) return value;

@@ -1,7 +1,7 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
-
-#include <fmt/format.h>
 
 #include "nki/evaluator.h"
 #include "nki/failure.h"
@@ -17,30 +17,46 @@ bool is_tile(const Value& value) { return value.is(Kind::kTile) || value.is(Kind
         .raise();
 }
 
-[[noreturn]] void zero_division() {
-    rejected("value_error", "division by zero").raise();
-}
+[[noreturn]] void zero_division() { rejected("value_error", "division by zero").raise(); }
 
 AluOp alu_of(Op op) {
     switch (op) {
-        case Op::kAdd: return AluOp::kAdd;
-        case Op::kSubtract: return AluOp::kSubtract;
-        case Op::kMultiply: return AluOp::kMultiply;
-        case Op::kDivide: return AluOp::kDivide;
-        case Op::kModulo: return AluOp::kMod;
-        case Op::kPower: return AluOp::kPower;
-        case Op::kBitAnd: return AluOp::kBitwiseAnd;
-        case Op::kBitOr: return AluOp::kBitwiseOr;
-        case Op::kBitXor: return AluOp::kBitwiseXor;
-        case Op::kShiftLeft: return AluOp::kShiftLeft;
-        case Op::kShiftRight: return AluOp::kShiftRight;
-        case Op::kEqual: return AluOp::kEqual;
-        case Op::kNotEqual: return AluOp::kNotEqual;
-        case Op::kLess: return AluOp::kLess;
-        case Op::kLessEqual: return AluOp::kLessEqual;
-        case Op::kGreater: return AluOp::kGreater;
-        case Op::kGreaterEqual: return AluOp::kGreaterEqual;
-        default: return AluOp::kNone;
+        case Op::kAdd:
+            return AluOp::kAdd;
+        case Op::kSubtract:
+            return AluOp::kSubtract;
+        case Op::kMultiply:
+            return AluOp::kMultiply;
+        case Op::kDivide:
+            return AluOp::kDivide;
+        case Op::kModulo:
+            return AluOp::kMod;
+        case Op::kPower:
+            return AluOp::kPower;
+        case Op::kBitAnd:
+            return AluOp::kBitwiseAnd;
+        case Op::kBitOr:
+            return AluOp::kBitwiseOr;
+        case Op::kBitXor:
+            return AluOp::kBitwiseXor;
+        case Op::kShiftLeft:
+            return AluOp::kShiftLeft;
+        case Op::kShiftRight:
+            return AluOp::kShiftRight;
+        case Op::kEqual:
+            return AluOp::kEqual;
+        case Op::kNotEqual:
+            return AluOp::kNotEqual;
+        case Op::kLess:
+            return AluOp::kLess;
+        case Op::kLessEqual:
+            return AluOp::kLessEqual;
+        case Op::kGreater:
+            return AluOp::kGreater;
+        case Op::kGreaterEqual:
+            return AluOp::kGreaterEqual;
+        default:
+            return AluOp::kNone;
     }
 }
 
@@ -71,9 +87,12 @@ std::int64_t integer_power(std::int64_t base, std::int64_t exponent) {
 
 Value Evaluator::integer_arithmetic(Op op, std::int64_t a, std::int64_t b) {
     switch (op) {
-        case Op::kAdd: return Value::integer(checked_add(a, b));
-        case Op::kSubtract: return Value::integer(checked_subtract(a, b));
-        case Op::kMultiply: return Value::integer(checked_multiply(a, b));
+        case Op::kAdd:
+            return Value::integer(checked_add(a, b));
+        case Op::kSubtract:
+            return Value::integer(checked_subtract(a, b));
+        case Op::kMultiply:
+            return Value::integer(checked_multiply(a, b));
         case Op::kDivide:
             if (b == 0) zero_division();
             return Value::number(static_cast<double>(a) / static_cast<double>(b));
@@ -89,9 +108,12 @@ Value Evaluator::integer_arithmetic(Op op, std::int64_t a, std::int64_t b) {
             if (b >= 0) return Value::integer(integer_power(a, b));
             if (a == 0) zero_division();
             return Value::number(std::pow(static_cast<double>(a), static_cast<double>(b)));
-        case Op::kBitAnd: return Value::integer(a & b);
-        case Op::kBitOr: return Value::integer(a | b);
-        case Op::kBitXor: return Value::integer(a ^ b);
+        case Op::kBitAnd:
+            return Value::integer(a & b);
+        case Op::kBitOr:
+            return Value::integer(a | b);
+        case Op::kBitXor:
+            return Value::integer(a ^ b);
         case Op::kShiftLeft:
             if (b < 0) rejected("value_error", "negative shift count").raise();
             if (a == 0) return Value::integer(0);
@@ -100,7 +122,8 @@ Value Evaluator::integer_arithmetic(Op op, std::int64_t a, std::int64_t b) {
         case Op::kShiftRight:
             if (b < 0) rejected("value_error", "negative shift count").raise();
             return Value::integer(a >> std::min<std::int64_t>(b, 63));
-        default: break;
+        default:
+            break;
     }
     no_operator(op, Value::integer(a), Value::integer(b));
 }
@@ -116,9 +139,12 @@ Value Evaluator::arithmetic(Op op, const Value& a, const Value& b) {
     const double x = a.number();
     const double y = b.number();
     switch (op) {
-        case Op::kAdd: return Value::number(x + y);
-        case Op::kSubtract: return Value::number(x - y);
-        case Op::kMultiply: return Value::number(x * y);
+        case Op::kAdd:
+            return Value::number(x + y);
+        case Op::kSubtract:
+            return Value::number(x - y);
+        case Op::kMultiply:
+            return Value::number(x * y);
         case Op::kDivide:
             if (y == 0) zero_division();
             return Value::number(x / y);
@@ -133,7 +159,8 @@ Value Evaluator::arithmetic(Op op, const Value& a, const Value& b) {
             if (x < 0 && y != std::floor(y))
                 unsupported("python_feature", "a complex number").raise();
             return Value::number(std::pow(x, y));
-        default: break;
+        default:
+            break;
     }
     no_operator(op, a, b);
 }
@@ -185,7 +212,8 @@ Value Evaluator::affine_operator(Op op, const Value& a, const Value& b) {
         const AffineExpr& x = (left ? a : b).as<Affine>().expr;
         const std::int64_t k = (left ? b : a).integer();
         if (op == Op::kAdd) return make(add(x, k));
-        if (op == Op::kSubtract) return make(left ? add(x, checked_subtract(0, k)) : add(scale(x, -1), k));
+        if (op == Op::kSubtract)
+            return make(left ? add(x, checked_subtract(0, k)) : add(scale(x, -1), k));
         if (op == Op::kMultiply) return make(scale(x, k));
     }
     unsupported("python_feature",
@@ -268,8 +296,8 @@ Value Evaluator::unary(Op op, const Value& a) {
                                 request_here(Opcode::kTensorScalar), std::nullopt);
         OpRequest request = request_here(Opcode::kActivation);
         const Ref<Tile> source = builder_.settle(materialise(a), request);
-        request.function = source->dtype == DType::kBool ? ActFunction::kLogicalNot
-                                                         : ActFunction::kInvert;
+        request.function =
+            source->dtype == DType::kBool ? ActFunction::kLogicalNot : ActFunction::kInvert;
         request.scale.immediate = 1.0;
         request.add_source(source);
         request.shape = source->shape();
@@ -301,7 +329,8 @@ Value Evaluator::compare(Op op, const Value& a, const Value& b) {
             }
             return Value::boolean(found == (op == Op::kIn));
         }
-        default: break;
+        default:
+            break;
     }
     if (is_tile(a) || is_tile(b)) {
         const bool other_fits = (is_tile(a) || a.is_number()) && (is_tile(b) || b.is_number());
@@ -323,10 +352,14 @@ Value Evaluator::compare(Op op, const Value& a, const Value& b) {
     if (op == Op::kNotEqual) return Value::boolean(!equal(a, b));
     const auto ordered = [op](auto x, auto y) {
         switch (op) {
-            case Op::kLess: return x < y;
-            case Op::kLessEqual: return x <= y;
-            case Op::kGreater: return x > y;
-            default: return x >= y;
+            case Op::kLess:
+                return x < y;
+            case Op::kLessEqual:
+                return x <= y;
+            case Op::kGreater:
+                return x > y;
+            default:
+                return x >= y;
         }
     };
     if (a.is_integer() && b.is_integer()) return Value::boolean(ordered(a.integer(), b.integer()));

@@ -33,10 +33,16 @@ Evaluator::Flow Evaluator::execute(const Step& step) {
             }
             return Flow::kNext;
         }
-        case StmtKind::kAugAssign: execute_augmented(step); return Flow::kNext;
-        case StmtKind::kAnnAssign: execute_annotated(step); return Flow::kNext;
-        case StmtKind::kFor: return execute_for(step);
-        case StmtKind::kWhile: return execute_while(step);
+        case StmtKind::kAugAssign:
+            execute_augmented(step);
+            return Flow::kNext;
+        case StmtKind::kAnnAssign:
+            execute_annotated(step);
+            return Flow::kNext;
+        case StmtKind::kFor:
+            return execute_for(step);
+        case StmtKind::kWhile:
+            return execute_while(step);
         case StmtKind::kIf:
             return execute(truth(evaluate(*step.value)) ? step.body : step.otherwise);
         case StmtKind::kReturn:
@@ -44,15 +50,26 @@ Evaluator::Flow Evaluator::execute(const Step& step) {
                 rejected("value_error", "'return' outside of a function").raise();
             frame_->result = step.value != nullptr ? evaluate(*step.value) : Value::none();
             return Flow::kReturn;
-        case StmtKind::kFunction: execute_function(step); return Flow::kNext;
-        case StmtKind::kWith: return execute_with(step);
-        case StmtKind::kPass: return Flow::kNext;
-        case StmtKind::kBreak: return Flow::kBreak;
-        case StmtKind::kContinue: return Flow::kContinue;
-        case StmtKind::kAssert: execute_assert(step); return Flow::kNext;
+        case StmtKind::kFunction:
+            execute_function(step);
+            return Flow::kNext;
+        case StmtKind::kWith:
+            return execute_with(step);
+        case StmtKind::kPass:
+            return Flow::kNext;
+        case StmtKind::kBreak:
+            return Flow::kBreak;
+        case StmtKind::kContinue:
+            return Flow::kContinue;
+        case StmtKind::kAssert:
+            execute_assert(step);
+            return Flow::kNext;
         case StmtKind::kImport:
-        case StmtKind::kImportFrom: execute_import(step); return Flow::kNext;
-        case StmtKind::kUnsupported: break;
+        case StmtKind::kImportFrom:
+            execute_import(step);
+            return Flow::kNext;
+        case StmtKind::kUnsupported:
+            break;
     }
     if (step.text == "Global" || step.text == "Nonlocal")
         unsupported("mutable_global", fmt::format("'{}' statements are not supported",
@@ -72,7 +89,7 @@ namespace {
 
 /// Leaves a loop however its body ends.
 class LoopScope {
- public:
+  public:
     LoopScope(LoopTracker& loops, const Step& step, LoopKind kind, const std::string& variable,
               std::int64_t trips)
         : loops_(loops), depth_(loops.enter(&step, kind, variable, trips, step.line)) {}
@@ -81,7 +98,7 @@ class LoopScope {
     ~LoopScope() { loops_.leave(); }
     int depth() const { return depth_; }
 
- private:
+  private:
     LoopTracker& loops_;
     int depth_;
 };
@@ -99,8 +116,8 @@ Evaluator::Flow Evaluator::execute_for(const Step& step) {
     if (!is_range) items = items_of(iterable);
     const Range range = is_range ? iterable.as<Range>() : Range{};
     const std::int64_t trips = is_range ? range.count() : static_cast<std::int64_t>(items.size());
-    const LoopScope scope(builder_.loops(), step, is_range ? range.kind : LoopKind::kStatic, variable,
-                          trips);
+    const LoopScope scope(builder_.loops(), step, is_range ? range.kind : LoopKind::kStatic,
+                          variable, trips);
     bool stop = false;
     for (std::int64_t k = 0; k < trips && !stop; ++k) {
         builder_.loops().next_iteration();
@@ -136,8 +153,8 @@ Evaluator::Flow Evaluator::execute_while(const Step& step) {
 Evaluator::Flow Evaluator::execute_with(const Step& step) {
     for (const auto& [context, variable] : step.items) {
         const Value value = evaluate(*context);
-        const bool scope = value.is(Kind::kToken) &&
-                           value.integer() == static_cast<int>(TokenId::kNamedScope);
+        const bool scope =
+            value.is(Kind::kToken) && value.integer() == static_cast<int>(TokenId::kNamedScope);
         if (!scope)
             unsupported("python_feature", "'with' is supported for profiling scopes only").raise();
         if (variable != nullptr) assign(*variable, value);
@@ -163,8 +180,8 @@ void Evaluator::execute_function(const Step& step) {
     Value result = Value::object(Kind::kFunction, function);
     for (auto it = step.decorators.rbegin(); it != step.decorators.rend(); ++it) {
         const Value decorator = evaluate(**it);
-        const bool known = decorator.is(Kind::kApi) &&
-                           api_table()[decorator.integer()].handler == api::decorator;
+        const bool known =
+            decorator.is(Kind::kApi) && api_table()[decorator.integer()].handler == api::decorator;
         if (!known)
             unsupported("python_feature", "this decorator is not supported")
                 .at((*it)->line, (*it)->column)
@@ -199,7 +216,8 @@ void Evaluator::execute_import(const Step& step) {
         const bool rooted = path[0] == '=';
         const std::string full = rooted ? path.substr(1) : path;
         ModuleId module = import_module(full);
-        if (rooted && module != ModuleId::kOpaque) module = import_module(full.substr(0, full.find('.')));
+        if (rooted && module != ModuleId::kOpaque)
+            module = import_module(full.substr(0, full.find('.')));
         assign(*target, module == ModuleId::kOpaque
                             ? Value::token(Kind::kOpaque, 0)
                             : Value::token(Kind::kModule, static_cast<int>(module)));
@@ -210,9 +228,13 @@ void Evaluator::assign(const Node& target, Value value) {
     switch (target.kind) {
         case NodeKind::kLocal:
         case NodeKind::kOuter:
-        case NodeKind::kGlobal: assign_name(target, std::move(value)); return;
+        case NodeKind::kGlobal:
+            assign_name(target, std::move(value));
+            return;
         case NodeKind::kTuple:
-        case NodeKind::kList: unpack(target, kept(std::move(value))); return;
+        case NodeKind::kList:
+            unpack(target, kept(std::move(value)));
+            return;
         case NodeKind::kSubscript: {
             const Value base = evaluate(*target.kids[0]);
             const Value index = evaluate(*target.kids[1]);
@@ -223,7 +245,8 @@ void Evaluator::assign(const Node& target, Value value) {
         }
         case NodeKind::kAttribute:
             unsupported("python_feature", "assignment to an attribute").raise();
-        default: break;
+        default:
+            break;
     }
     unsupported("python_feature", "this assignment target is not supported").raise();
 }
@@ -233,7 +256,8 @@ void Evaluator::assign_name(const Node& target, Value value) {
     if (value.is(Kind::kPending)) {
         OpRequest& request = value.as<Pending>().request;
         // nl.loop_reduce updates the tile that the name already stands for.
-        if (request.loop_reduce && place.is(Kind::kTile) && place.as<Tile>().shape() == request.shape) {
+        if (request.loop_reduce && place.is(Kind::kTile) &&
+            place.as<Tile>().shape() == request.shape) {
             store_into(place.ref<Tile>(), value);
             return;
         }
@@ -271,7 +295,9 @@ void Evaluator::unpack(const Node& target, const Value& value) {
 
 void Evaluator::assign_item(const Value& base, const Value& index, Value value) {
     switch (base.kind()) {
-        case Kind::kTile: store_into(index_tile(base.as<Tile>(), index), value); return;
+        case Kind::kTile:
+            store_into(index_tile(base.as<Tile>(), index), value);
+            return;
         case Kind::kList: {
             Sequence& sequence = base.as<Sequence>();
             check_mutable(sequence);
@@ -292,7 +318,8 @@ void Evaluator::assign_item(const Value& base, const Value& index, Value value) 
             rejected("cannot_assign_to_index", "an index or mask does not support item assignment")
                 .remedy("turn the index into a tile with nisa.iota first")
                 .raise();
-        default: break;
+        default:
+            break;
     }
     rejected("type_error",
              fmt::format("'{}' does not support item assignment", kind_name(base.kind())))
@@ -351,9 +378,8 @@ void Evaluator::execute_annotated(const Step& step) {
         } else {
             expected.push_back(to_integer(shape, "a shape"));
         }
-        const std::vector<std::int64_t> actual = value.is(Kind::kTile)
-                                                     ? value.as<Tile>().shape()
-                                                     : value.as<Pending>().request.shape;
+        const std::vector<std::int64_t> actual =
+            value.is(Kind::kTile) ? value.as<Tile>().shape() : value.as<Pending>().request.shape;
         if (expected != actual)
             rejected("annotation_shape_mismatch",
                      fmt::format("the value has shape {}, the annotation says {}",

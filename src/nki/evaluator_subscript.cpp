@@ -1,6 +1,6 @@
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "nki/evaluator.h"
 #include "nki/failure.h"
@@ -16,8 +16,8 @@ struct Bounds {
 };
 
 bool is_newaxis(const Value& value) {
-    return value.is(Kind::kNone) || (value.is(Kind::kToken) &&
-                                     value.integer() == static_cast<int>(TokenId::kNewAxis));
+    return value.is(Kind::kNone) ||
+           (value.is(Kind::kToken) && value.integer() == static_cast<int>(TokenId::kNewAxis));
 }
 
 }  // namespace
@@ -145,10 +145,11 @@ Ref<Tile> Evaluator::index_tile(const Tile& tile, const Value& index) {
         } else if (is_newaxis(value)) {
             item.kind = IndexItem::Kind::kNewAxis;
         } else if (value.is(Kind::kTile) || value.is(Kind::kPending)) {
-            unsupported("python_feature", "indexing a tensor by the values of another tensor").raise();
+            unsupported("python_feature", "indexing a tensor by the values of another tensor")
+                .raise();
         } else {
-            rejected("type_error", fmt::format("a tensor cannot be indexed by '{}'",
-                                               kind_name(value.kind())))
+            rejected("type_error",
+                     fmt::format("a tensor cannot be indexed by '{}'", kind_name(value.kind())))
                 .raise();
         }
         items.push_back(item);
@@ -166,9 +167,12 @@ std::vector<AffineExpr> grid_of(const std::vector<Value>& slices) {
         rejected("exceed_max_supported_dimension", "nl.mgrid has too many dimensions").raise();
     for (int d = 0; d < rank; ++d) {
         if (!slices[d].is(Kind::kSlice))
-            rejected("type_error", "nl.mgrid needs slices").remedy("nl.mgrid[0:128, 0:512]").raise();
+            rejected("type_error", "nl.mgrid needs slices")
+                .remedy("nl.mgrid[0:128, 0:512]")
+                .raise();
         const Slice& slice = slices[d].as<Slice>();
-        if (!slice.stop.is_integer() || !(slice.start.is_integer() || slice.start.is(Kind::kNone)) ||
+        if (!slice.stop.is_integer() ||
+            !(slice.start.is_integer() || slice.start.is(Kind::kNone)) ||
             !slice.step.is(Kind::kNone))
             rejected("type_error", "nl.mgrid needs slices of integers without a step").raise();
         const std::int64_t start = slice.start.is_integer() ? slice.start.integer() : 0;
@@ -189,12 +193,16 @@ std::vector<AffineExpr> grid_of(const std::vector<Value>& slices) {
 
 Value Evaluator::subscript(const Value& base, const Value& index) {
     switch (base.kind()) {
-        case Kind::kTile: return Value::tile(index_tile(*materialise(base), index));
-        case Kind::kPending: return Value::tile(index_tile(*materialise(base), index));
-        case Kind::kAffine: return index_affine(base.as<Affine>(), index);
+        case Kind::kTile:
+            return Value::tile(index_tile(*materialise(base), index));
+        case Kind::kPending:
+            return Value::tile(index_tile(*materialise(base), index));
+        case Kind::kAffine:
+            return index_affine(base.as<Affine>(), index);
         case Kind::kTuple:
         case Kind::kList:
-        case Kind::kString: return index_sequence(base, index);
+        case Kind::kString:
+            return index_sequence(base, index);
         case Kind::kDict:
             for (const auto& [key, value] : base.as<Mapping>().entries)
                 if (equal(key, index)) return value;
@@ -227,8 +235,10 @@ Value Evaluator::subscript(const Value& base, const Value& index) {
         case Kind::kFunction:
             rejected("nested_kernel_with_spmd_grid", "a kernel cannot be launched with a grid here")
                 .raise();
-        case Kind::kOpaque: return base;
-        default: break;
+        case Kind::kOpaque:
+            return base;
+        default:
+            break;
     }
     rejected("type_error", fmt::format("'{}' cannot be indexed", kind_name(base.kind()))).raise();
 }

@@ -1,7 +1,7 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
-
-#include <fmt/format.h>
 
 #include "nki/evaluator.h"
 #include "nki/failure.h"
@@ -46,25 +46,34 @@ bool is_commutative(AluOp op) {
 /// True when the result of a loop_reduce over a tile filled with `fill` does not depend on it.
 bool is_neutral(AluOp op, double fill) {
     switch (op) {
-        case AluOp::kAdd: return fill == 0;
-        case AluOp::kMultiply: return fill == 1;
-        case AluOp::kMax: return fill <= -std::numeric_limits<float>::max();
-        case AluOp::kMin: return fill >= std::numeric_limits<float>::max();
-        default: return false;
+        case AluOp::kAdd:
+            return fill == 0;
+        case AluOp::kMultiply:
+            return fill == 1;
+        case AluOp::kMax:
+            return fill <= -std::numeric_limits<float>::max();
+        case AluOp::kMin:
+            return fill >= std::numeric_limits<float>::max();
+        default:
+            return false;
     }
 }
 
 /// True when `request` can write its result straight into `destination`.
 bool retargetable(const OpRequest& request, const Tile& destination) {
     const Shape shape = destination.shape();
-    if (shape[0] != request.shape[0] || free_count(shape) != free_count(request.shape)) return false;
+    if (shape[0] != request.shape[0] || free_count(shape) != free_count(request.shape))
+        return false;
     if (request.dtype != destination.dtype && request.dtype != DType::kFloat32) return false;
     switch (request.opcode) {
-        case Opcode::kMatmul: return destination.buffer == Buffer::kPsum;
+        case Opcode::kMatmul:
+            return destination.buffer == Buffer::kPsum;
         case Opcode::kTranspose:
             return destination.buffer == Buffer::kPsum || request.buffer == Buffer::kSbuf;
-        case Opcode::kLoad: return destination.buffer == Buffer::kSbuf;
-        default: return true;
+        case Opcode::kLoad:
+            return destination.buffer == Buffer::kSbuf;
+        default:
+            return true;
     }
 }
 
@@ -145,9 +154,10 @@ void Evaluator::store_into(const Ref<Tile>& destination, const Value& value) {
     if (value.is(Kind::kPending) && !value.as<Pending>().done) {
         Pending& pending = value.as<Pending>();
         if (destination->buffer == Buffer::kHbm) {
-            rejected("unsupported_memory", fmt::format("the result of an operation cannot be written "
-                                                       "to '{}', which is in hbm",
-                                                       builder_.describe(*destination)))
+            rejected("unsupported_memory",
+                     fmt::format("the result of an operation cannot be written "
+                                 "to '{}', which is in hbm",
+                                 builder_.describe(*destination)))
                 .shape(destination->shape())
                 .remedy("write it to HBM with nl.store")
                 .raise();
@@ -172,13 +182,27 @@ void Evaluator::store_into(const Ref<Tile>& destination, const Value& value) {
 void Evaluator::accumulate_into(const Ref<Tile>& destination, Op op, const Value& value) {
     OpRequest request = request_here(Opcode::kTensorTensor);
     switch (op) {
-        case Op::kAdd: request.op0 = AluOp::kAdd; break;
-        case Op::kSubtract: request.op0 = AluOp::kSubtract; break;
-        case Op::kMultiply: request.op0 = AluOp::kMultiply; break;
-        case Op::kDivide: request.op0 = AluOp::kDivide; break;
-        case Op::kBitAnd: request.op0 = AluOp::kBitwiseAnd; break;
-        case Op::kBitOr: request.op0 = AluOp::kBitwiseOr; break;
-        case Op::kBitXor: request.op0 = AluOp::kBitwiseXor; break;
+        case Op::kAdd:
+            request.op0 = AluOp::kAdd;
+            break;
+        case Op::kSubtract:
+            request.op0 = AluOp::kSubtract;
+            break;
+        case Op::kMultiply:
+            request.op0 = AluOp::kMultiply;
+            break;
+        case Op::kDivide:
+            request.op0 = AluOp::kDivide;
+            break;
+        case Op::kBitAnd:
+            request.op0 = AluOp::kBitwiseAnd;
+            break;
+        case Op::kBitOr:
+            request.op0 = AluOp::kBitwiseOr;
+            break;
+        case Op::kBitXor:
+            request.op0 = AluOp::kBitwiseXor;
+            break;
         default:
             unsupported("python_feature", fmt::format("{}= on a tile", op_text(op))).raise();
     }
@@ -234,9 +258,8 @@ Value Evaluator::binary_tiles(AluOp op, const Value& a, const Value& b, OpReques
         request.operand0.immediate = number.number();
         request.reverse0 = a.is_number() && !is_commutative(op);
         request.shape = tile->shape();
-        request.dtype = result_dtype(number.is(Kind::kFloat) && !is_float(tile->dtype)
-                                         ? DType::kFloat32
-                                         : tile->dtype);
+        request.dtype = result_dtype(
+            number.is(Kind::kFloat) && !is_float(tile->dtype) ? DType::kFloat32 : tile->dtype);
         request.add_source(tile);
         return pending(std::move(request));
     }
@@ -274,8 +297,8 @@ Value Evaluator::binary_tiles(AluOp op, const Value& a, const Value& b, OpReques
     request.shape = nx == ny && sx.size() != sy.size() ? sx : broadcast_shapes(sx, sy);
     if (request.shape.empty() && nx == ny) request.shape = sx;
     if (request.shape.empty())
-        rejected("shape_mismatch", fmt::format("the shapes {} and {} do not broadcast", shape_text(sx),
-                                            shape_text(sy)))
+        rejected("shape_mismatch", fmt::format("the shapes {} and {} do not broadcast",
+                                               shape_text(sx), shape_text(sy)))
             .shape(sx)
             .shape(sy)
             .raise();

@@ -1,6 +1,6 @@
-#include <cmath>
-
 #include <fmt/format.h>
+
+#include <cmath>
 
 #include "nki/evaluator.h"
 #include "nki/failure.h"
@@ -68,16 +68,23 @@ void Evaluator::set_entry(Mapping& mapping, Value key, Value value) {
 
 bool Evaluator::truth(const Value& value) {
     switch (value.kind()) {
-        case Kind::kNone: return false;
+        case Kind::kNone:
+            return false;
         case Kind::kBool:
-        case Kind::kInt: return value.integer() != 0;
-        case Kind::kFloat: return value.number() != 0;
-        case Kind::kString: return !value.as<String>().text.empty();
+        case Kind::kInt:
+            return value.integer() != 0;
+        case Kind::kFloat:
+            return value.number() != 0;
+        case Kind::kString:
+            return !value.as<String>().text.empty();
         case Kind::kTuple:
-        case Kind::kList: return !value.as<Sequence>().items.empty();
+        case Kind::kList:
+            return !value.as<Sequence>().items.empty();
         case Kind::kDict:
-        case Kind::kSet: return !value.as<Mapping>().entries.empty();
-        case Kind::kRange: return value.as<Range>().count() > 0;
+        case Kind::kSet:
+            return !value.as<Mapping>().entries.empty();
+        case Kind::kRange:
+            return value.as<Range>().count() > 0;
         case Kind::kAffine:
         case Kind::kMask:
             rejected("control_flow_condition_depending_on_arange",
@@ -102,7 +109,8 @@ bool Evaluator::truth(const Value& value) {
                 .remedy("use &, | and ~ elementwise; compare with `is None` for optional tensors")
                 .raise();
         }
-        default: return true;
+        default:
+            return true;
     }
 }
 
@@ -115,7 +123,8 @@ bool Evaluator::equal(const Value& a, const Value& b, int depth) {
     }
     if (a.kind() != b.kind()) return false;
     switch (a.kind()) {
-        case Kind::kString: return a.as<String>().text == b.as<String>().text;
+        case Kind::kString:
+            return a.as<String>().text == b.as<String>().text;
         case Kind::kTuple:
         case Kind::kList: {
             const auto& x = a.as<Sequence>().items;
@@ -133,7 +142,8 @@ bool Evaluator::equal(const Value& a, const Value& b, int depth) {
             for (const auto& [key, value] : x) {
                 bool found = false;
                 for (const auto& [other, slot] : y)
-                    found = found || (equal(key, other, depth + 1) && equal(value, slot, depth + 1));
+                    found =
+                        found || (equal(key, other, depth + 1) && equal(value, slot, depth + 1));
                 if (!found) return false;
             }
             return true;
@@ -169,19 +179,28 @@ std::string Evaluator::repr(const Value& value, int depth) const {
         return text + close;
     };
     switch (value.kind()) {
-        case Kind::kNone: return "None";
-        case Kind::kBool: return value.integer() != 0 ? "True" : "False";
-        case Kind::kInt: return std::to_string(value.integer());
-        case Kind::kFloat: return number_text(value.number());
-        case Kind::kString: return "'" + value.as<String>().text.substr(0, kMaxText) + "'";
-        case Kind::kDType: return std::string(to_string(static_cast<DType>(value.integer())));
+        case Kind::kNone:
+            return "None";
+        case Kind::kBool:
+            return value.integer() != 0 ? "True" : "False";
+        case Kind::kInt:
+            return std::to_string(value.integer());
+        case Kind::kFloat:
+            return number_text(value.number());
+        case Kind::kString:
+            return "'" + value.as<String>().text.substr(0, kMaxText) + "'";
+        case Kind::kDType:
+            return std::string(to_string(static_cast<DType>(value.integer())));
         case Kind::kTuple: {
             const auto& items = value.as<Sequence>().items;
             return join(items, "(", items.size() == 1 ? ",)" : ")");
         }
-        case Kind::kList: return join(value.as<Sequence>().items, "[", "]");
-        case Kind::kTile: return "tile" + shape_text(value.as<Tile>().shape());
-        default: return fmt::format("<{}>", kind_name(value.kind()));
+        case Kind::kList:
+            return join(value.as<Sequence>().items, "[", "]");
+        case Kind::kTile:
+            return "tile" + shape_text(value.as<Tile>().shape());
+        default:
+            return fmt::format("<{}>", kind_name(value.kind()));
     }
 }
 
@@ -212,14 +231,17 @@ std::vector<Value> Evaluator::items_of(const Value& iterable) {
             tick(static_cast<std::int64_t>(items.size()));
             return items;
         case Kind::kString:
-            for (const char c : iterable.as<String>().text) items.push_back(string(std::string(1, c)));
+            for (const char c : iterable.as<String>().text)
+                items.push_back(string(std::string(1, c)));
             tick(static_cast<std::int64_t>(items.size()));
             return items;
         case Kind::kRange: {
             const Range& range = iterable.as<Range>();
             const std::int64_t n = range.count();
             if (n > 4'000'000)
-                exhausted("memory", "a range is too long to be made a list").limit(4'000'000).raise();
+                exhausted("memory", "a range is too long to be made a list")
+                    .limit(4'000'000)
+                    .raise();
             tick(kItemSteps * n);
             for (std::int64_t k = 0; k < n; ++k)
                 items.push_back(Value::integer(range.start + k * range.step));
@@ -230,7 +252,8 @@ std::vector<Value> Evaluator::items_of(const Value& iterable) {
             rejected("trace_value_access", "a tensor cannot be iterated over")
                 .remedy("loop over a range and index the tensor")
                 .raise();
-        default: break;
+        default:
+            break;
     }
     rejected("type_error", fmt::format("'{}' is not iterable", kind_name(iterable.kind()))).raise();
 }

@@ -52,9 +52,7 @@ Fault exhausted(std::string code, std::string message) {
 }
 
 namespace {
-[[noreturn]] void overflow() {
-    unsupported("python_feature", "integer beyond 64 bits").raise();
-}
+[[noreturn]] void overflow() { unsupported("python_feature", "integer beyond 64 bits").raise(); }
 }  // namespace
 
 std::int64_t checked_add(std::int64_t a, std::int64_t b) {

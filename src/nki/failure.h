@@ -16,7 +16,7 @@ struct TraceFailure {
 
 /// Builds a finding step by step and throws it.
 class Fault {
- public:
+  public:
     Fault(std::string outcome, std::string code, std::string message);
 
     Fault& shape(std::vector<std::int64_t> shape);
@@ -26,7 +26,7 @@ class Fault {
     Fault& at(int line, int column);
     [[noreturn]] void raise();
 
- private:
+  private:
     Finding finding_;
 };
 

@@ -10,7 +10,9 @@ Container::~Container() {
 
 void Heap::charge(std::int64_t bytes) {
     if (bytes > limit_ - live_)
-        exhausted("memory", "the kernel's Python objects need too much memory").limit(limit_).raise();
+        exhausted("memory", "the kernel's Python objects need too much memory")
+            .limit(limit_)
+            .raise();
     live_ += bytes;
 }
 

@@ -29,7 +29,7 @@ struct Container : Object {
 /// A counted reference.
 template <typename T>
 class Ref {
- public:
+  public:
     Ref() = default;
     explicit Ref(T* object) : object_(object) { retain(); }
     Ref(const Ref& other) : object_(other.object_) { retain(); }
@@ -45,7 +45,7 @@ class Ref {
     T& operator*() const { return *object_; }
     explicit operator bool() const { return object_ != nullptr; }
 
- private:
+  private:
     void retain() {
         if (object_ != nullptr) ++object_->references;
     }
@@ -55,7 +55,7 @@ class Ref {
 /// Owns the memory budget of Python objects. Destruction is iterative, so that a long chain of
 /// nested lists cannot exhaust the stack.
 class Heap {
- public:
+  public:
     explicit Heap(std::int64_t limit_bytes) : limit_(limit_bytes) {}
     Heap(const Heap&) = delete;
     Heap& operator=(const Heap&) = delete;
@@ -81,7 +81,7 @@ class Heap {
     void charge(std::int64_t bytes);
     void destroy(Object* object);
 
- private:
+  private:
     friend struct Container;
     void link(Container* container);
     void unlink(Container* container);

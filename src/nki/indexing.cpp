@@ -1,6 +1,6 @@
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "nki/failure.h"
 #include "nki/tile.h"
@@ -23,10 +23,11 @@ std::int64_t Tile::count() const {
 
 void raise_out_of_bound(const std::string& name, const AxisBound& bound, std::int64_t low,
                         std::int64_t high) {
-    rejected("tensor_access_out_of_bound",
-             fmt::format("out-of-bound access of '{}' on dimension {}: index range [{}, {}] exceeds "
-                         "the dimension size {}",
-                         name, bound.axis, low, high, bound.size))
+    rejected(
+        "tensor_access_out_of_bound",
+        fmt::format("out-of-bound access of '{}' on dimension {}: index range [{}, {}] exceeds "
+                    "the dimension size {}",
+                    name, bound.axis, low, high, bound.size))
         .limit(bound.size)
         .remedy("correct the index, or pass a mask that keeps it inside")
         .raise();
@@ -44,7 +45,7 @@ void append(Tile& view, const TileDim& dim) {
 }
 
 class Subscript {
- public:
+  public:
     Subscript(Heap& heap, const Tile& tile, const std::string& name) : tile_(tile), name_(name) {
         if (!tile.outside.empty()) {
             const AxisBound& bound = tile.outside.front();
@@ -84,7 +85,7 @@ class Subscript {
         return view_;
     }
 
- private:
+  private:
     void run_basic(const std::vector<IndexItem>& items, int consumed) {
         int axis = 0;
         const auto take_whole = [&](int n) {
@@ -93,22 +94,40 @@ class Subscript {
         bool open = true;
         for (const IndexItem& item : items) {
             switch (item.kind) {
-                case IndexItem::Kind::kNewAxis: append(*view_, {}); break;
+                case IndexItem::Kind::kNewAxis:
+                    append(*view_, {});
+                    break;
                 case IndexItem::Kind::kEllipsis:
                     take_whole(tile_.rank - consumed);
                     open = false;
                     break;
-                case IndexItem::Kind::kInteger: integer(item.start, axis++); break;
-                case IndexItem::Kind::kSlice: slice(item, axis++); break;
-                case IndexItem::Kind::kAffine: break;
+                case IndexItem::Kind::kInteger:
+                    integer(item.start, axis++);
+                    break;
+                case IndexItem::Kind::kSlice:
+                    slice(item, axis++);
+                    break;
+                case IndexItem::Kind::kAffine:
+                    break;
             }
         }
         if (open) take_whole(tile_.rank - axis);
         if (view_->rank == 0) append(*view_, {});
     }
 
+    /// Refuses an index so far outside that addresses could overflow; no mask would reach it.
+    void check_near(std::int64_t low, std::int64_t high, int axis) {
+        constexpr std::int64_t kFar = std::int64_t{1} << 40;
+        if (low >= -kFar && high <= kFar) return;
+        AxisBound bound;
+        bound.axis = axis;
+        bound.size = tile_.dims[axis].count;
+        raise_out_of_bound(name_, bound, low, high);
+    }
+
     void integer(std::int64_t index, int axis) {
         const TileDim& dim = tile_.dims[axis];
+        check_near(index, index, axis);
         if (index < 0 && index >= -dim.count) index += dim.count;
         if (index < 0 || index >= dim.count) {
             AxisBound bound;
@@ -126,6 +145,7 @@ class Subscript {
         std::int64_t stop = item.has_stop ? item.stop : dim.count;
         if (item.step <= 0)
             unsupported("python_feature", "a slice of a tensor needs a step above 0").raise();
+        check_near(start, stop, axis);
         if (start < 0) start = checked_add(start, dim.count);
         if (stop < 0) stop = checked_add(stop, dim.count);
         if (stop <= start)
@@ -176,8 +196,9 @@ class Subscript {
         rejected("unsupported_mixing_basic_advanced_tensor_indexing",
                  fmt::format("the index of '{}' mixes slices with arange expressions", name_))
             .shape(tile_.shape())
-            .remedy("index every dimension with arange expressions and integers, or every one with "
-                    "slices")
+            .remedy(
+                "index every dimension with arange expressions and integers, or every one with "
+                "slices")
             .raise();
     }
 
@@ -240,8 +261,8 @@ Ref<Tile> copy_of(Heap& heap, const Tile& tile) {
 
 [[noreturn]] void bad_shape(const char* what, const Tile& tile,
                             const std::vector<std::int64_t>& shape) {
-    rejected("value_error", fmt::format("cannot {} {} to {}", what, shape_text(tile.shape()),
-                                        shape_text(shape)))
+    rejected("value_error",
+             fmt::format("cannot {} {} to {}", what, shape_text(tile.shape()), shape_text(shape)))
         .shape(tile.shape())
         .shape(shape)
         .raise();
@@ -266,7 +287,8 @@ Ref<Tile> reshape(Heap& heap, const Tile& tile, const std::vector<std::int64_t>&
         bad_shape("reshape", tile, shape);
     std::int64_t expected = 1;
     for (int d = tile.rank - 1; d >= first; --d) {
-        if (tile.dims[d].count != 1 && tile.dims[d].stride != expected) bad_shape("reshape", tile, shape);
+        if (tile.dims[d].count != 1 && tile.dims[d].stride != expected)
+            bad_shape("reshape", tile, shape);
         expected *= tile.dims[d].count;
     }
     Ref<Tile> view = copy_of(heap, tile);

@@ -36,9 +36,9 @@ using Argument = std::variant<TensorArgument, double, std::int64_t, bool>;
 
 /// Budgets of one trace. All count; none is a clock.
 struct TraceLimits {
-    std::int64_t steps = 200'000'000;         ///< expressions and statements evaluated
+    std::int64_t steps = 200'000'000;  ///< expressions and statements evaluated
     std::int64_t operations = 4'000'000;
-    std::int64_t memory_bytes = 8'000'000'000;///< HBM tensors plus live bookkeeping
+    std::int64_t memory_bytes = 8'000'000'000;  ///< HBM tensors plus live bookkeeping
     int recursion = 100;
     int partitions = 128;
     std::int64_t sbuf_partition_bytes = 192 * 1024;
@@ -47,8 +47,8 @@ struct TraceLimits {
 };
 
 struct TraceOptions {
-    std::optional<std::string> entry;   ///< function name; nullopt: the one decorated with
-                                        ///< nki.jit, else `kernel`, else `optimized_kernel`
+    std::optional<std::string> entry;  ///< function name; nullopt: the one decorated with
+                                       ///< nki.jit, else `kernel`, else `optimized_kernel`
     TraceLimits limits;
 };
 

@@ -1,8 +1,8 @@
 #include "nki/iteration_space.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "nki/failure.h"
 
@@ -103,7 +103,8 @@ Draft make_draft(const Tile& tile, std::int64_t free_elements, const std::string
 IterationSpace::IterationSpace(const std::vector<std::int64_t>& shape) {
     for (const std::int64_t n : shape) {
         if (rank_ == kMaxTileDims)
-            rejected("exceed_max_supported_dimension", "an operand has too many dimensions").raise();
+            rejected("exceed_max_supported_dimension", "an operand has too many dimensions")
+                .raise();
         count_[rank_++] = n;
     }
     if (rank_ == 0) count_[rank_++] = 1;
@@ -123,7 +124,8 @@ void IterationSpace::each_lane(F&& f) {
 
 void IterationSpace::split(int d, std::int64_t inner) {
     if (rank_ == kMaxTileDims)
-        rejected("exceed_max_supported_dimension", "operands split into too many dimensions").raise();
+        rejected("exceed_max_supported_dimension", "operands split into too many dimensions")
+            .raise();
     each_lane([&](Lane& lane) { split_lane(lane, d, inner); });
     insert_at(count_, d, count_[d] / inner);
     count_[d + 1] = inner;
@@ -334,7 +336,8 @@ bool IterationSpace::holds_under_mask(const Lane& index, std::int64_t size) cons
     for (int d = 0; d < rank_; ++d)
         if (d != solved) others = checked_multiply(others, count_[d]);
     if (others > 100'000)
-        unsupported("python_feature", "the mask is too complex to prove the access in bounds").raise();
+        unsupported("python_feature", "the mask is too complex to prove the access in bounds")
+            .raise();
     std::array<std::int64_t, kMaxTileDims> at{};
     for (std::int64_t n = 0; n < others; ++n) {
         const auto value = [&](const Lane& lane) {

@@ -42,7 +42,7 @@ Draft make_draft(const Tile& tile, std::int64_t free_elements, const std::string
 /// The index space that an operation runs over, with its operands, mask and iota pattern. All are
 /// transformed together, so that they stay equal in meaning.
 class IterationSpace {
- public:
+  public:
     /// `shape` is [partition, free...]; one dimension is read as [partition, 1].
     explicit IterationSpace(const std::vector<std::int64_t>& shape);
 
@@ -74,7 +74,7 @@ class IterationSpace {
     const std::vector<Lane>& mask() const { return terms_; }
     const Lane& iota() const { return iota_; }
 
- private:
+  private:
     void split(int d, std::int64_t inner);
     void erase(int d);
     void merge(int d);

@@ -7,11 +7,16 @@ namespace {
 
 const char* kind_name(LoopKind kind) {
     switch (kind) {
-        case LoopKind::kRange: return "range";
-        case LoopKind::kAffine: return "affine_range";
-        case LoopKind::kSequential: return "sequential_range";
-        case LoopKind::kStatic: return "static_range";
-        case LoopKind::kWhile: return "while";
+        case LoopKind::kRange:
+            return "range";
+        case LoopKind::kAffine:
+            return "affine_range";
+        case LoopKind::kSequential:
+            return "sequential_range";
+        case LoopKind::kStatic:
+            return "static_range";
+        case LoopKind::kWhile:
+            return "while";
     }
     return "range";
 }
@@ -64,8 +69,8 @@ int LoopTracker::context_outside(int depth) {
             node.loop = active.loop;
             node.entry = active.entry;
             node.iteration = active.iteration;
-            node.affine_depth = nodes_[parent].affine_depth +
-                                (kinds_[active.loop] == LoopKind::kAffine ? 1 : 0);
+            node.affine_depth =
+                nodes_[parent].affine_depth + (kinds_[active.loop] == LoopKind::kAffine ? 1 : 0);
             active.node = static_cast<int>(nodes_.size());
             nodes_.push_back(node);
         }
@@ -97,8 +102,8 @@ int LoopTracker::ended_scope(int context) {
     for (int index = context; index != 0; index = nodes_[index].parent) {
         const IterationNode& node = nodes_[index];
         const int d = node.depth - 1;
-        const bool running = d < depth() && active_[d].entry == node.entry &&
-                             active_[d].iteration == node.iteration;
+        const bool running =
+            d < depth() && active_[d].entry == node.entry && active_[d].iteration == node.iteration;
         if (running) break;  // so do all iterations around it
         const LoopKind kind = kinds_[node.loop];
         if (kind != LoopKind::kStatic && kind != LoopKind::kWhile) ended = node.loop;

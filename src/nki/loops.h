@@ -13,9 +13,9 @@ namespace accelopt::nki::interp {
 struct IterationNode {
     int parent = -1;
     int depth = 0;
-    int affine_depth = 0;      ///< affine_range loops on the path
-    int loop = -1;             ///< index into Program::loops
-    std::int64_t entry = 0;    ///< which run of the loop
+    int affine_depth = 0;    ///< affine_range loops on the path
+    int loop = -1;           ///< index into Program::loops
+    std::int64_t entry = 0;  ///< which run of the loop
     std::int64_t iteration = 0;
 };
 
@@ -23,7 +23,7 @@ enum class LoopKind : std::uint8_t { kRange, kAffine, kSequential, kStatic, kWhi
 
 /// The stack of running loops and the tree of their iterations.
 class LoopTracker {
- public:
+  public:
     explicit LoopTracker(std::vector<Loop>& loops);
 
     /// Enters the loop statement `statement` (its identity); returns the depth to name it by.
@@ -56,7 +56,7 @@ class LoopTracker {
     /// context is visible. Loops unrolled by Python (static_range, while) do not end a scope.
     int ended_scope(int context);
 
- private:
+  private:
     struct Active {
         int loop = -1;
         std::int64_t entry = 0;

@@ -19,16 +19,16 @@ struct OpName {
     Op op;
 };
 constexpr OpName kBinaryOps[] = {
-    {"+", Op::kAdd},         {"-", Op::kSubtract},   {"*", Op::kMultiply}, {"/", Op::kDivide},
-    {"//", Op::kFloorDivide}, {"%", Op::kModulo},    {"**", Op::kPower},   {"@", Op::kMatMul},
-    {"&", Op::kBitAnd},      {"|", Op::kBitOr},      {"^", Op::kBitXor},   {"<<", Op::kShiftLeft},
+    {"+", Op::kAdd},          {"-", Op::kSubtract}, {"*", Op::kMultiply}, {"/", Op::kDivide},
+    {"//", Op::kFloorDivide}, {"%", Op::kModulo},   {"**", Op::kPower},   {"@", Op::kMatMul},
+    {"&", Op::kBitAnd},       {"|", Op::kBitOr},    {"^", Op::kBitXor},   {"<<", Op::kShiftLeft},
     {">>", Op::kShiftRight}};
 constexpr OpName kUnaryOps[] = {
     {"-", Op::kNegative}, {"+", Op::kPositive}, {"~", Op::kInvert}, {"not", Op::kNot}};
 constexpr OpName kCompareOps[] = {
-    {"==", Op::kEqual},        {"!=", Op::kNotEqual}, {"<", Op::kLess},   {"<=", Op::kLessEqual},
-    {">", Op::kGreater},       {">=", Op::kGreaterEqual}, {"is", Op::kIs}, {"is not", Op::kIsNot},
-    {"in", Op::kIn},           {"not in", Op::kNotIn}};
+    {"==", Op::kEqual},  {"!=", Op::kNotEqual},     {"<", Op::kLess}, {"<=", Op::kLessEqual},
+    {">", Op::kGreater}, {">=", Op::kGreaterEqual}, {"is", Op::kIs},  {"is not", Op::kIsNot},
+    {"in", Op::kIn},     {"not in", Op::kNotIn}};
 
 template <std::size_t N>
 bool find_op(const OpName (&table)[N], const std::string& text, Op& op) {
@@ -110,7 +110,7 @@ struct Scope {
 };
 
 class Lowering {
- public:
+  public:
     Lowering(Code& code, Heap& heap) : code_(code), heap_(heap) {}
 
     void module(const Module& module) {
@@ -128,7 +128,7 @@ class Lowering {
         scope_ = nullptr;
     }
 
- private:
+  private:
     int declare(const std::string& name) {
         const auto [it, added] = scope_->locals.try_emplace(name, scope_->code->slots);
         if (added) ++scope_->code->slots;
@@ -168,37 +168,56 @@ class Lowering {
 
     Node* expr(const Expr& e) {
         switch (e.kind) {
-            case ExprKind::kConstant: return constant(e);
-            case ExprKind::kName: return name(e.text, e.location);
+            case ExprKind::kConstant:
+                return constant(e);
+            case ExprKind::kName:
+                return name(e.text, e.location);
             case ExprKind::kAttribute: {
                 Node* made = plain(NodeKind::kAttribute, e);
                 made->name = code_.names.intern(e.text);
                 return made;
             }
-            case ExprKind::kSubscript: return subscript(e);
-            case ExprKind::kSlice: return plain(NodeKind::kSlice, e);
-            case ExprKind::kCall: return call(e);
-            case ExprKind::kBinary: return with_op(NodeKind::kBinary, e, kBinaryOps);
-            case ExprKind::kUnary: return with_op(NodeKind::kUnary, e, kUnaryOps);
+            case ExprKind::kSubscript:
+                return subscript(e);
+            case ExprKind::kSlice:
+                return plain(NodeKind::kSlice, e);
+            case ExprKind::kCall:
+                return call(e);
+            case ExprKind::kBinary:
+                return with_op(NodeKind::kBinary, e, kBinaryOps);
+            case ExprKind::kUnary:
+                return with_op(NodeKind::kUnary, e, kUnaryOps);
             case ExprKind::kBoolean:
                 return plain(e.text == "and" ? NodeKind::kAnd : NodeKind::kOr, e);
-            case ExprKind::kCompare: return compare(e);
-            case ExprKind::kConditional: return plain(NodeKind::kConditional, e);
-            case ExprKind::kTuple: return plain(NodeKind::kTuple, e);
-            case ExprKind::kList: return plain(NodeKind::kList, e);
-            case ExprKind::kDict: return plain(NodeKind::kDict, e);
-            case ExprKind::kSet: return plain(NodeKind::kSet, e);
-            case ExprKind::kStarred: return plain(NodeKind::kStarred, e);
-            case ExprKind::kLambda: return lambda(e);
-            case ExprKind::kComprehension: return comprehension(e);
-            case ExprKind::kFormatted: return plain(NodeKind::kFormatted, e);
+            case ExprKind::kCompare:
+                return compare(e);
+            case ExprKind::kConditional:
+                return plain(NodeKind::kConditional, e);
+            case ExprKind::kTuple:
+                return plain(NodeKind::kTuple, e);
+            case ExprKind::kList:
+                return plain(NodeKind::kList, e);
+            case ExprKind::kDict:
+                return plain(NodeKind::kDict, e);
+            case ExprKind::kSet:
+                return plain(NodeKind::kSet, e);
+            case ExprKind::kStarred:
+                return plain(NodeKind::kStarred, e);
+            case ExprKind::kLambda:
+                return lambda(e);
+            case ExprKind::kComprehension:
+                return comprehension(e);
+            case ExprKind::kFormatted:
+                return plain(NodeKind::kFormatted, e);
             case ExprKind::kFormattedValue: {
                 Node* made = plain(NodeKind::kFormattedValue, e);
                 made->text = e.text;
                 return made;
             }
-            case ExprKind::kNamed: return plain(NodeKind::kNamed, e);
-            case ExprKind::kUnsupported: break;
+            case ExprKind::kNamed:
+                return plain(NodeKind::kNamed, e);
+            case ExprKind::kUnsupported:
+                break;
         }
         return unsupported(e.text, e.location);
     }
@@ -380,10 +399,9 @@ class Lowering {
 
     void import(const Stmt& s, const ImportedName& imported, Step& step) {
         const std::string path = imported.name;
-        const std::string bound =
-            !imported.alias.empty()           ? imported.alias
-            : s.kind == StmtKind::kImport     ? path.substr(0, path.find('.'))
-                                              : path;
+        const std::string bound = !imported.alias.empty()       ? imported.alias
+                                  : s.kind == StmtKind::kImport ? path.substr(0, path.find('.'))
+                                                                : path;
         Node* target = bound == "*" ? nullptr : name(bound, s.location);
         const bool rooted = s.kind == StmtKind::kImport && imported.alias.empty();
         // `import a.b` binds a; `import a.b as c` binds a.b.

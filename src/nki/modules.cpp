@@ -1,11 +1,11 @@
 #include "nki/modules.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cmath>
 #include <limits>
 #include <numbers>
-
-#include <fmt/format.h>
 
 #include "nki/api.h"
 #include "nki/failure.h"
@@ -33,12 +33,12 @@ constexpr std::array<ModulePath, 11> kModules = {{
 
 /// Modules that reach files, processes, the network, the clock or the interpreter itself.
 constexpr std::string_view kForbiddenModules[] = {
-    "os",       "sys",     "subprocess", "socket",   "pathlib",  "io",       "ctypes",
-    "importlib", "builtins", "threading", "multiprocessing",     "time",     "random",
-    "inspect",  "gc",      "pickle",     "shutil",   "tempfile", "signal",   "urllib",
-    "requests", "http",    "datetime",   "platform", "resource", "mmap",     "ast",
-    "code",     "traceback", "types",    "weakref",  "asyncio",  "concurrent", "site",
-    "glob",     "fcntl",   "select",     "ssl",      "secrets",  "uuid",     "marshal"};
+    "os",        "sys",      "subprocess", "socket",          "pathlib",    "io",     "ctypes",
+    "importlib", "builtins", "threading",  "multiprocessing", "time",       "random", "inspect",
+    "gc",        "pickle",   "shutil",     "tempfile",        "signal",     "urllib", "requests",
+    "http",      "datetime", "platform",   "resource",        "mmap",       "ast",    "code",
+    "traceback", "types",    "weakref",    "asyncio",         "concurrent", "site",   "glob",
+    "fcntl",     "select",   "ssl",        "secrets",         "uuid",       "marshal"};
 
 std::string root_of(const std::string& path) { return path.substr(0, path.find('.')); }
 
@@ -66,8 +66,8 @@ std::vector<Named> language_names() {
         {"named_scope", token_value(TokenId::kNamedScope)},
     };
     for (const std::string_view name :
-         {"float32", "bfloat16", "float16", "tfloat32", "float8_e4m3", "float8_e5m2", "int8", "int16",
-          "int32", "uint8", "uint16", "uint32", "bool_"})
+         {"float32", "bfloat16", "float16", "tfloat32", "float8_e4m3", "float8_e5m2", "int8",
+          "int16", "int32", "uint8", "uint16", "uint32", "bool_"})
         names.emplace_back(name, Value::token(Kind::kDType, static_cast<int>(*parse_dtype(name))));
     return names;
 }
@@ -99,23 +99,27 @@ std::vector<Named> numpy_names() {
         {"pi", Value::number(std::numbers::pi)},
         {"e", Value::number(std::numbers::e)},
     };
-    for (const std::string_view name : {"float32", "float16", "int8", "int16", "int32", "uint8",
-                                        "uint16", "uint32", "bool_"})
+    for (const std::string_view name :
+         {"float32", "float16", "int8", "int16", "int32", "uint8", "uint16", "uint32", "bool_"})
         names.emplace_back(name, Value::token(Kind::kDType, static_cast<int>(*parse_dtype(name))));
     return names;
 }
 
 std::vector<Named> names_of(ModuleId module) {
     switch (module) {
-        case ModuleId::kNeuronxcc: return {{"nki", module_value(ModuleId::kNki)}};
+        case ModuleId::kNeuronxcc:
+            return {{"nki", module_value(ModuleId::kNki)}};
         case ModuleId::kNki:
             return {{"language", module_value(ModuleId::kLanguage)},
                     {"isa", module_value(ModuleId::kIsa)},
                     {"typing", module_value(ModuleId::kTyping)},
                     {"compiler", module_value(ModuleId::kCompiler)}};
-        case ModuleId::kLanguage: return language_names();
-        case ModuleId::kIsa: return isa_names();
-        case ModuleId::kNumpy: return numpy_names();
+        case ModuleId::kLanguage:
+            return language_names();
+        case ModuleId::kIsa:
+            return isa_names();
+        case ModuleId::kNumpy:
+            return numpy_names();
         case ModuleId::kMath:
             return {{"pi", Value::number(std::numbers::pi)},
                     {"e", Value::number(std::numbers::e)},
@@ -132,7 +136,8 @@ std::vector<Named> names_of(ModuleId module) {
                     {"psum_min_align", Value::integer(4)},
                     {"sbuf_min_align", Value::integer(1)},
                     {"total_available_sbuf_size", Value::integer(192 * 1024)}};
-        case ModuleId::kFp32: return {{"min", Value::number(-kFloatMax)}};
+        case ModuleId::kFp32:
+            return {{"min", Value::number(-kFloatMax)}};
         case ModuleId::kEngineNames:
             return {{"tensor", engine_value(Engine::kTensor)},
                     {"vector", engine_value(Engine::kVector)},
@@ -156,7 +161,8 @@ std::vector<Named> names_of(ModuleId module) {
             return {{"gen2", token_value(TokenId::kGen2)}, {"gen3", token_value(TokenId::kGen3)}};
         case ModuleId::kTyping:
         case ModuleId::kCompiler:
-        case ModuleId::kOpaque: break;
+        case ModuleId::kOpaque:
+            break;
     }
     return {};
 }
@@ -186,14 +192,22 @@ std::string_view module_path(ModuleId module) {
     for (const ModulePath& known : kModules)
         if (known.id == module) return known.path;
     switch (module) {
-        case ModuleId::kTileSize: return "nl.tile_size";
-        case ModuleId::kFp32: return "nl.fp32";
-        case ModuleId::kEngineNames: return "nisa.engine";
-        case ModuleId::kReduceCmd: return "nisa.reduce_cmd";
-        case ModuleId::kDgeMode: return "nisa.dge_mode";
-        case ModuleId::kOobMode: return "nisa.oob_mode";
-        case ModuleId::kNcVersion: return "nisa.nc_version";
-        default: return "module";
+        case ModuleId::kTileSize:
+            return "nl.tile_size";
+        case ModuleId::kFp32:
+            return "nl.fp32";
+        case ModuleId::kEngineNames:
+            return "nisa.engine";
+        case ModuleId::kReduceCmd:
+            return "nisa.reduce_cmd";
+        case ModuleId::kDgeMode:
+            return "nisa.dge_mode";
+        case ModuleId::kOobMode:
+            return "nisa.oob_mode";
+        case ModuleId::kNcVersion:
+            return "nisa.nc_version";
+        default:
+            return "module";
     }
 }
 
@@ -222,7 +236,8 @@ std::vector<std::string> module_names(ModuleId module) {
     const std::string_view prefix = api_prefix(module);
     if (!prefix.empty())
         for (const ApiEntry& entry : api_table())
-            if (entry.name.starts_with(prefix)) names.emplace_back(entry.name.substr(prefix.size()));
+            if (entry.name.starts_with(prefix))
+                names.emplace_back(entry.name.substr(prefix.size()));
     if (module == ModuleId::kNumpy || module == ModuleId::kMath)
         for (const NumpyEntry& entry : numpy_table())
             if (entry.in_math == (module == ModuleId::kMath)) names.emplace_back(entry.name);

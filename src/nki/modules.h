@@ -11,15 +11,44 @@ namespace accelopt::nki::interp {
 
 /// The modules and constant namespaces that a kernel can name.
 enum class ModuleId : int {
-    kNeuronxcc, kNki, kLanguage, kIsa, kTyping, kCompiler, kNumpy, kMath, kTileSize, kFp32,
-    kEngineNames, kReduceCmd, kDgeMode, kOobMode, kNcVersion, kOpaque
+    kNeuronxcc,
+    kNki,
+    kLanguage,
+    kIsa,
+    kTyping,
+    kCompiler,
+    kNumpy,
+    kMath,
+    kTileSize,
+    kFp32,
+    kEngineNames,
+    kReduceCmd,
+    kDgeMode,
+    kOobMode,
+    kNcVersion,
+    kOpaque
 };
 
 /// Named constants that are neither numbers nor dtypes.
 enum class TokenId : int {
-    kMgrid, kNewAxis, kReduceIdle, kReduceReset, kReduceReduce, kReduceResetReduce, kDgeNone,
-    kDgeSw, kDgeHw, kDgeUnknown, kOobError, kOobSkip, kGen2, kGen3, kDTypeConstructor, kFinfo,
-    kFinfoValue, kNamedScope
+    kMgrid,
+    kNewAxis,
+    kReduceIdle,
+    kReduceReset,
+    kReduceReduce,
+    kReduceResetReduce,
+    kDgeNone,
+    kDgeSw,
+    kDgeHw,
+    kDgeUnknown,
+    kOobError,
+    kOobSkip,
+    kGen2,
+    kGen3,
+    kDTypeConstructor,
+    kFinfo,
+    kFinfoValue,
+    kNamedScope
 };
 
 /// Finds an importable module by dotted path. Raises forbidden_api for modules that reach outside

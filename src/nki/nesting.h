@@ -10,7 +10,7 @@ inline constexpr int kMaxNesting = 1600;
 
 /// Counts one level of native recursion while it lives.
 class NestingGuard {
- public:
+  public:
     explicit NestingGuard(int& nesting) : nesting_(nesting) {
         if (++nesting_ > kMaxNesting) {
             --nesting_;
@@ -23,7 +23,7 @@ class NestingGuard {
     NestingGuard& operator=(const NestingGuard&) = delete;
     ~NestingGuard() { --nesting_; }
 
- private:
+  private:
     int& nesting_;
 };
 

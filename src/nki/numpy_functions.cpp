@@ -1,8 +1,8 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-
-#include <fmt/format.h>
 
 #include "nki/evaluator.h"
 #include "nki/failure.h"
@@ -22,13 +22,20 @@ double negate(double x) { return -x; }
 
 double binary_value(AluOp op, double x, double y) {
     switch (op) {
-        case AluOp::kAdd: return x + y;
-        case AluOp::kSubtract: return x - y;
-        case AluOp::kMultiply: return x * y;
-        case AluOp::kDivide: return x / y;
-        case AluOp::kMax: return std::max(x, y);
-        case AluOp::kMin: return std::min(x, y);
-        case AluOp::kPower: return std::pow(x, y);
+        case AluOp::kAdd:
+            return x + y;
+        case AluOp::kSubtract:
+            return x - y;
+        case AluOp::kMultiply:
+            return x * y;
+        case AluOp::kDivide:
+            return x / y;
+        case AluOp::kMax:
+            return std::max(x, y);
+        case AluOp::kMin:
+            return std::min(x, y);
+        case AluOp::kPower:
+            return std::pow(x, y);
         default:
             unsupported("unknown_api", "this numpy function on numbers is not supported").raise();
     }
@@ -39,7 +46,8 @@ std::vector<std::int64_t> shape_of(const Evaluator& host, const Value& value) {
     if (value.is_integer()) {
         shape.push_back(value.integer());
     } else if (value.is(Kind::kTuple) || value.is(Kind::kList)) {
-        for (const Value& n : value.as<Sequence>().items) shape.push_back(host.to_integer(n, "a shape"));
+        for (const Value& n : value.as<Sequence>().items)
+            shape.push_back(host.to_integer(n, "a shape"));
     } else {
         rejected("type_error", "a numpy shape must be ints").raise();
     }
@@ -165,12 +173,14 @@ Value Evaluator::convert(DType dtype, const Value& value) {
     if (value.is(Kind::kTile) || value.is(Kind::kPending))
         rejected("trace_value_access", "a tensor's value is not known at trace time").raise();
     if (!value.is_number())
-        rejected("type_error", fmt::format("cannot convert {} to {}", repr(value), to_string(dtype)))
+        rejected("type_error",
+                 fmt::format("cannot convert {} to {}", repr(value), to_string(dtype)))
             .raise();
     const auto wrap = [&](int bits, bool is_signed) {
         const double number = value.number();
         if (!value.is_integer() && !(std::fabs(number) < 9e18))
-            rejected("value_error", fmt::format("cannot convert {} to {}", number, to_string(dtype)))
+            rejected("value_error",
+                     fmt::format("cannot convert {} to {}", number, to_string(dtype)))
                 .raise();
         const std::int64_t whole =
             value.is_integer() ? value.integer() : static_cast<std::int64_t>(number);
@@ -181,14 +191,22 @@ Value Evaluator::convert(DType dtype, const Value& value) {
         return Value::integer(static_cast<std::int64_t>(low));
     };
     switch (dtype) {
-        case DType::kInt8: return wrap(8, true);
-        case DType::kInt16: return wrap(16, true);
-        case DType::kInt32: return wrap(32, true);
-        case DType::kUInt8: return wrap(8, false);
-        case DType::kUInt16: return wrap(16, false);
-        case DType::kUInt32: return wrap(32, false);
-        case DType::kBool: return Value::boolean(value.number() != 0);
-        default: return Value::number(static_cast<double>(static_cast<float>(value.number())));
+        case DType::kInt8:
+            return wrap(8, true);
+        case DType::kInt16:
+            return wrap(16, true);
+        case DType::kInt32:
+            return wrap(32, true);
+        case DType::kUInt8:
+            return wrap(8, false);
+        case DType::kUInt16:
+            return wrap(16, false);
+        case DType::kUInt32:
+            return wrap(32, false);
+        case DType::kBool:
+            return Value::boolean(value.number() != 0);
+        default:
+            return Value::number(static_cast<double>(static_cast<float>(value.number())));
     }
 }
 
@@ -214,8 +232,8 @@ Value Evaluator::numpy_array(const std::string& name, std::vector<Value>& argume
         } else if (this->name(keyword) == "fill_value" && name == "full") {
             arguments.push_back(value);
         } else {
-            rejected("type_error", fmt::format("np.{}() got an unexpected keyword argument '{}'", name,
-                                               this->name(keyword)))
+            rejected("type_error", fmt::format("np.{}() got an unexpected keyword argument '{}'",
+                                               name, this->name(keyword)))
                 .raise();
         }
     }
@@ -265,7 +283,8 @@ Value Evaluator::numpy_array(const std::string& name, std::vector<Value>& argume
             value = arguments[1].number();
         }
     }
-    if (dtype.is(Kind::kDType) || dtype.is(Kind::kString)) array->dtype = dtype_argument(*this, dtype);
+    if (dtype.is(Kind::kDType) || dtype.is(Kind::kString))
+        array->dtype = dtype_argument(*this, dtype);
     const std::int64_t total = std::accumulate(array->shape.begin(), array->shape.end(),
                                                std::int64_t{1}, std::multiplies<>());
     heap_.grow(*array, total * 8);
@@ -281,14 +300,13 @@ Value Evaluator::call_numpy(int index, std::vector<Value>& arguments,
                             std::vector<std::pair<int, Value>>& keywords) {
     const NumpyEntry& entry = numpy_table()[index];
     const std::string name(entry.name);
-    for (const char* maker : {"identity", "eye", "zeros", "ones", "full", "arange", "array", "tril",
-                              "triu"})
+    for (const char* maker :
+         {"identity", "eye", "zeros", "ones", "full", "arange", "array", "tril", "triu"})
         if (!entry.in_math && name == maker) return numpy_array(name, arguments, keywords);
     for (const Value& argument : arguments)
         if (argument.is(Kind::kTile) || argument.is(Kind::kPending))
-            rejected("trace_value_access",
-                     fmt::format("{}.{} cannot be applied to a tensor", entry.in_math ? "math" : "np",
-                                 name))
+            rejected("trace_value_access", fmt::format("{}.{} cannot be applied to a tensor",
+                                                       entry.in_math ? "math" : "np", name))
                 .remedy(fmt::format("use nl.{} for tiles", name))
                 .raise();
     if (!keywords.empty())
@@ -324,7 +342,7 @@ Value Evaluator::call_numpy(int index, std::vector<Value>& arguments,
             if (name == "prod" || name == "sum") {
                 total = binary(name == "prod" ? Op::kMultiply : Op::kAdd, total, items[k]);
             } else if (k == 0 || truth(compare(name.find("ax") != std::string::npos ? Op::kGreater
-                                                                                   : Op::kLess,
+                                                                                    : Op::kLess,
                                                items[k], total))) {
                 total = items[k];
             }

@@ -13,8 +13,19 @@
 namespace accelopt::nki {
 
 enum class DType : std::uint8_t {
-    kFloat32, kBFloat16, kFloat16, kTFloat32, kFloat8E4M3, kFloat8E5M2,
-    kInt8, kInt16, kInt32, kUInt8, kUInt16, kUInt32, kBool
+    kFloat32,
+    kBFloat16,
+    kFloat16,
+    kTFloat32,
+    kFloat8E4M3,
+    kFloat8E5M2,
+    kInt8,
+    kInt16,
+    kInt32,
+    kUInt8,
+    kUInt16,
+    kUInt32,
+    kBool
 };
 /// Bytes per element.
 int size_of(DType dtype);
@@ -26,18 +37,18 @@ std::string_view to_string(Buffer buffer);
 using TensorId = std::int32_t;
 
 enum class TensorRole : std::uint8_t {
-    kInput,      ///< HBM argument, read-only; `argument` is its position
-    kOutput,     ///< HBM tensor that the kernel returns
-    kScratch,    ///< HBM tensor that is not returned
-    kConstant,   ///< HBM constant known at trace time; `constant_data` holds float32 values
-    kOnChip      ///< SBUF or PSUM
+    kInput,     ///< HBM argument, read-only; `argument` is its position
+    kOutput,    ///< HBM tensor that the kernel returns
+    kScratch,   ///< HBM tensor that is not returned
+    kConstant,  ///< HBM constant known at trace time; `constant_data` holds float32 values
+    kOnChip     ///< SBUF or PSUM
 };
 
 /// A tensor. On-chip tensors are [block dims..., partitions, free dims...]: each block is one tile,
 /// stored as its own row-major [partitions][free] array. HBM tensors have one block, row-major.
 struct Tensor {
     TensorId id = -1;
-    std::string name;                 ///< variable or name= argument, for messages
+    std::string name;  ///< variable or name= argument, for messages
     Buffer buffer = Buffer::kSbuf;
     TensorRole role = TensorRole::kOnChip;
     DType dtype = DType::kFloat32;
@@ -47,7 +58,7 @@ struct Tensor {
     std::int64_t partitions = 1;      ///< shape[partition_axis]; for HBM shape[0]
     std::int64_t free_elements = 1;   ///< product of the dims right of partition_axis
     int argument = -1;
-    int site = -1;                    ///< the source expression that allocates it (rotation)
+    int site = -1;  ///< the source expression that allocates it (rotation)
     int line = 0;
     std::vector<float> constant_data;
 };
@@ -94,38 +105,85 @@ struct MaskTerm {
 };
 
 enum class Opcode : std::uint8_t {
-    kLoad,           ///< HBM -> SBUF DMA; casts
-    kStore,          ///< SBUF/PSUM -> HBM DMA; casts
-    kDmaCopy,        ///< HBM -> HBM, SBUF -> SBUF DMA
-    kMemset,         ///< dst = immediate; `implicit` for nl.zeros in PSUM (no instruction)
-    kIota,           ///< dst[i] = immediate + sum(iota[d] * i_d)
-    kCopy,           ///< dst = src
-    kActivation,     ///< dst = function(src * scale + bias); scale immediate or [P,1]; bias [P,1]
-    kTensorScalar,   ///< dst = (src op0 operand0) op1 operand1; operands immediate or [P,1]
-    kTensorTensor,   ///< dst = a op0 b
+    kLoad,          ///< HBM -> SBUF DMA; casts
+    kStore,         ///< SBUF/PSUM -> HBM DMA; casts
+    kDmaCopy,       ///< HBM -> HBM, SBUF -> SBUF DMA
+    kMemset,        ///< dst = immediate; `implicit` for nl.zeros in PSUM (no instruction)
+    kIota,          ///< dst[i] = immediate + sum(iota[d] * i_d)
+    kCopy,          ///< dst = src
+    kActivation,    ///< dst = function(src * scale + bias); scale immediate or [P,1]; bias [P,1]
+    kTensorScalar,  ///< dst = (src op0 operand0) op1 operand1; operands immediate or [P,1]
+    kTensorTensor,  ///< dst = a op0 b
     kScalarTensorTensor,  ///< dst = (a op0 operand0) op1 b
-    kReciprocal,     ///< dst = 1 / src
-    kReduce,         ///< dst[P, kept] = reduce_op over the free axes in `axes` of src
-    kScan,           ///< dst = running (a op0 previous) op1 b along the free axis
-    kSelect,         ///< dst = predicate ? a : b
-    kTranspose,      ///< PE transpose: dst[F, P] = src[P, F], through a matmul with the identity
-    kMatmul,         ///< dst[M, N] (+)= stationary[K, M]^T moving[K, N]
+    kReciprocal,          ///< dst = 1 / src
+    kReduce,              ///< dst[P, kept] = reduce_op over the free axes in `axes` of src
+    kScan,                ///< dst = running (a op0 previous) op1 b along the free axis
+    kSelect,              ///< dst = predicate ? a : b
+    kTranspose,  ///< PE transpose: dst[F, P] = src[P, F], through a matmul with the identity
+    kMatmul,     ///< dst[M, N] (+)= stationary[K, M]^T moving[K, N]
     kPartitionBroadcast  ///< dst[P, F] = src[1, F]: a ones-matmul per 512 columns plus copies
 };
 std::string_view to_string(Opcode opcode);
 
 enum class AluOp : std::uint8_t {
-    kNone, kAdd, kSubtract, kMultiply, kDivide, kMax, kMin, kPower, kMod,
-    kEqual, kNotEqual, kLess, kLessEqual, kGreater, kGreaterEqual,
-    kLogicalAnd, kLogicalOr, kBitwiseAnd, kBitwiseOr, kBitwiseXor, kShiftLeft, kShiftRight,
-    kAbsMax, kBypass
+    kNone,
+    kAdd,
+    kSubtract,
+    kMultiply,
+    kDivide,
+    kMax,
+    kMin,
+    kPower,
+    kMod,
+    kEqual,
+    kNotEqual,
+    kLess,
+    kLessEqual,
+    kGreater,
+    kGreaterEqual,
+    kLogicalAnd,
+    kLogicalOr,
+    kBitwiseAnd,
+    kBitwiseOr,
+    kBitwiseXor,
+    kShiftLeft,
+    kShiftRight,
+    kAbsMax,
+    kBypass
 };
 std::string_view to_string(AluOp op);
 
 enum class ActFunction : std::uint8_t {
-    kCopy, kExp, kLog, kSin, kCos, kTan, kArctan, kTanh, kErf, kErfDx, kSigmoid, kRelu, kGelu,
-    kGeluDx, kGeluApproxTanh, kSilu, kSiluDx, kMish, kSoftplus, kSqrt, kRsqrt, kReciprocal,
-    kSquare, kAbs, kSign, kFloor, kCeil, kTrunc, kInvert, kLogicalNot
+    kCopy,
+    kExp,
+    kLog,
+    kSin,
+    kCos,
+    kTan,
+    kArctan,
+    kTanh,
+    kErf,
+    kErfDx,
+    kSigmoid,
+    kRelu,
+    kGelu,
+    kGeluDx,
+    kGeluApproxTanh,
+    kSilu,
+    kSiluDx,
+    kMish,
+    kSoftplus,
+    kSqrt,
+    kRsqrt,
+    kReciprocal,
+    kSquare,
+    kAbs,
+    kSign,
+    kFloor,
+    kCeil,
+    kTrunc,
+    kInvert,
+    kLogicalNot
 };
 std::string_view to_string(ActFunction function);
 
@@ -141,9 +199,9 @@ struct ScalarOperand {
 
 /// The loop an operation stands in, innermost last, is a path into Program::loops.
 struct Loop {
-    int parent = -1;          ///< index into Program::loops; -1 = outermost
+    int parent = -1;  ///< index into Program::loops; -1 = outermost
     std::string variable;
-    std::string kind;         ///< affine_range, sequential_range, static_range, range, while
+    std::string kind;  ///< affine_range, sequential_range, static_range, range, while
     std::int64_t trip_count = 0;
     int line = 0;
 };
@@ -151,43 +209,43 @@ struct Loop {
 /// One operation. Which members count follows from the opcode.
 struct Operation {
     Opcode opcode = Opcode::kCopy;
-    Engine engine = Engine::kAuto;       ///< as asked for in the source; kAuto = compiler's choice
+    Engine engine = Engine::kAuto;  ///< as asked for in the source; kAuto = compiler's choice
     ActFunction function = ActFunction::kCopy;
-    AluOp op0 = AluOp::kNone;            ///< also the reduce operation
+    AluOp op0 = AluOp::kNone;  ///< also the reduce operation
     AluOp op1 = AluOp::kNone;
-    bool reverse0 = false;               ///< operand0 op0 src instead of src op0 operand0
+    bool reverse0 = false;  ///< operand0 op0 src instead of src op0 operand0
     bool reverse1 = false;
-    bool accumulate = false;             ///< matmul: add to dst instead of overwriting
-    bool negate = false;                 ///< reduce: negate the result
+    bool accumulate = false;  ///< matmul: add to dst instead of overwriting
+    bool negate = false;      ///< reduce: negate the result
     bool stationary_onezero = false;
     bool moving_onezero = false;
-    bool implicit = false;               ///< made by the front end (nl.matmul's transpose, zeros)
-    std::uint8_t axes = 0;               ///< kReduce: bit d set = axis d is reduced
-    std::uint8_t sources = 0;            ///< how many of `src` count
-    std::int64_t masked_columns = 0;     ///< kMatmul: moving columns that a mask cut off the views;
-                                         ///< the PE array streams them all the same
+    bool implicit = false;            ///< made by the front end (nl.matmul's transpose, zeros)
+    std::uint8_t axes = 0;            ///< kReduce: bit d set = axis d is reduced
+    std::uint8_t sources = 0;         ///< how many of `src` count
+    std::int64_t masked_columns = 0;  ///< kMatmul: moving columns that a mask cut off the views;
+                                      ///< the PE array streams them all the same
     int line = 0;
     int column = 0;
-    int loop = -1;                       ///< innermost enclosing loop; -1 = none
-    int api = -1;                        ///< index into Program::api_names: "nisa.activation", ...
+    int loop = -1;  ///< innermost enclosing loop; -1 = none
+    int api = -1;   ///< index into Program::api_names: "nisa.activation", ...
     View dst;
     std::array<View, 3> src;
-    ScalarOperand scale;                 ///< kActivation
-    ScalarOperand bias;                  ///< kActivation; immediate 0 when absent
+    ScalarOperand scale;  ///< kActivation
+    ScalarOperand bias;   ///< kActivation; immediate 0 when absent
     ScalarOperand operand0;
     ScalarOperand operand1;
     std::array<std::int64_t, kMaxDims> iota{};
-    std::vector<MaskTerm> mask;          ///< empty = all active
+    std::vector<MaskTerm> mask;  ///< empty = all active
 };
 
 /// The traced kernel.
 struct Program {
-    std::vector<Tensor> tensors;         ///< indexed by TensorId
-    std::vector<Operation> operations;   ///< in program order
+    std::vector<Tensor> tensors;        ///< indexed by TensorId
+    std::vector<Operation> operations;  ///< in program order
     std::vector<Loop> loops;
     std::vector<std::string> api_names;
-    std::vector<TensorId> outputs;       ///< what the kernel returns, in order
-    std::int64_t steps = 0;              ///< interpreter steps spent
+    std::vector<TensorId> outputs;  ///< what the kernel returns, in order
+    std::int64_t steps = 0;         ///< interpreter steps spent
 };
 
 }  // namespace accelopt::nki

@@ -52,11 +52,11 @@ struct OpRequest {
     int site = -1;
     int line = 0;
     int column = 0;
-    bool loop_reduce = false;         ///< decided when the destination is known
-    bool first_iteration = false;     ///< loop_reduce: all its loops are at their first iteration
-    int outer_context = -1;           ///< loop_reduce: where a fresh result is allocated
-    std::optional<double> prefill;    ///< value of the elements that the mask leaves out
-    Ref<Tile> reduce_into;            ///< a [P, 1] tile that gets the reduction of the result
+    bool loop_reduce = false;       ///< decided when the destination is known
+    bool first_iteration = false;   ///< loop_reduce: all its loops are at their first iteration
+    int outer_context = -1;         ///< loop_reduce: where a fresh result is allocated
+    std::optional<double> prefill;  ///< value of the elements that the mask leaves out
+    Ref<Tile> reduce_into;          ///< a [P, 1] tile that gets the reduction of the result
     AluOp reduce_op = AluOp::kNone;
 
     void add_source(const Ref<Tile>& tile) { src[sources++] = tile; }

@@ -15,11 +15,11 @@ inline constexpr int kMaxTileDims = 12;
 
 /// Which axes of its tensor a dimension of a view walks along.
 enum class AxisTag : std::uint8_t {
-    kNew,        ///< none: a new axis or a broadcast
-    kBlock,      ///< left of the partition axis
+    kNew,    ///< none: a new axis or a broadcast
+    kBlock,  ///< left of the partition axis
     kPartition,
-    kFree,       ///< right of it; every axis of an HBM tensor
-    kMixed       ///< several kinds at once
+    kFree,  ///< right of it; every axis of an HBM tensor
+    kMixed  ///< several kinds at once
 };
 
 struct TileDim {
@@ -43,8 +43,8 @@ struct Tile : Object {
     TensorId tensor = -1;
     Buffer buffer = Buffer::kSbuf;
     DType dtype = DType::kFloat32;
-    bool whole = false;              ///< the tensor itself, not a view of it
-    std::int64_t base = 0;           ///< element of the row-major tensor
+    bool whole = false;     ///< the tensor itself, not a view of it
+    std::int64_t base = 0;  ///< element of the row-major tensor
     int rank = 0;
     std::array<TileDim, kMaxTileDims> dims{};
     /// Above 0: one partition that is to be read as this many (broadcast_to), not yet made.

@@ -4,35 +4,60 @@ namespace accelopt::nki::interp {
 
 const char* kind_name(Kind kind) {
     switch (kind) {
-        case Kind::kUnbound: return "nothing";
-        case Kind::kNone: return "None";
-        case Kind::kEllipsis: return "Ellipsis";
-        case Kind::kBool: return "bool";
-        case Kind::kInt: return "int";
-        case Kind::kFloat: return "float";
-        case Kind::kDType: return "dtype";
-        case Kind::kBuffer: return "buffer";
-        case Kind::kEngine: return "engine";
-        case Kind::kToken: return "constant";
-        case Kind::kModule: return "module";
+        case Kind::kUnbound:
+            return "nothing";
+        case Kind::kNone:
+            return "None";
+        case Kind::kEllipsis:
+            return "Ellipsis";
+        case Kind::kBool:
+            return "bool";
+        case Kind::kInt:
+            return "int";
+        case Kind::kFloat:
+            return "float";
+        case Kind::kDType:
+            return "dtype";
+        case Kind::kBuffer:
+            return "buffer";
+        case Kind::kEngine:
+            return "engine";
+        case Kind::kToken:
+            return "constant";
+        case Kind::kModule:
+            return "module";
         case Kind::kApi:
         case Kind::kNumpy:
         case Kind::kBuiltin:
-        case Kind::kFunction: return "function";
-        case Kind::kOpaque: return "imported name";
-        case Kind::kString: return "str";
-        case Kind::kTuple: return "tuple";
-        case Kind::kList: return "list";
-        case Kind::kDict: return "dict";
-        case Kind::kSet: return "set";
-        case Kind::kSlice: return "slice";
-        case Kind::kRange: return "range";
-        case Kind::kAffine: return "index";
-        case Kind::kMask: return "mask";
+        case Kind::kFunction:
+            return "function";
+        case Kind::kOpaque:
+            return "imported name";
+        case Kind::kString:
+            return "str";
+        case Kind::kTuple:
+            return "tuple";
+        case Kind::kList:
+            return "list";
+        case Kind::kDict:
+            return "dict";
+        case Kind::kSet:
+            return "set";
+        case Kind::kSlice:
+            return "slice";
+        case Kind::kRange:
+            return "range";
+        case Kind::kAffine:
+            return "index";
+        case Kind::kMask:
+            return "mask";
         case Kind::kTile:
-        case Kind::kPending: return "tile";
-        case Kind::kArray: return "array";
-        case Kind::kMethod: return "method";
+        case Kind::kPending:
+            return "tile";
+        case Kind::kArray:
+            return "array";
+        case Kind::kMethod:
+            return "method";
     }
     return "value";
 }

@@ -51,7 +51,7 @@ enum class BufferToken : std::uint8_t { kSbuf, kPsum, kHbm, kPrivateHbm, kShared
 
 /// A value of the traced program: a small immediate, or a counted reference to an object.
 class Value {
- public:
+  public:
     Value() = default;
     Value(const Value& other)
         : kind_(other.kind_), partition_(other.partition_), loop_(other.loop_) {
@@ -120,7 +120,7 @@ class Value {
     bool partition() const { return partition_; }
     void set_partition() { partition_ = true; }
 
- private:
+  private:
     Value(Kind kind, std::int64_t integer) : kind_(kind) { payload_.integer = integer; }
     void retain() {
         if (is_object()) ++payload_.object->references;

@@ -85,8 +85,9 @@ bool Algebra::same(const Term& a, const Term& b) const {
 std::optional<Term> Algebra::exp_denominator(const Term& term) const {
     const Term sum = resolve(term);
     if (!sum.is("add")) return std::nullopt;
-    const Term* grown = is_one(sum.args[1]) ? &sum.args[0] : is_one(sum.args[0]) ? &sum.args[1]
-                                                                                 : nullptr;
+    const Term* grown = is_one(sum.args[1])   ? &sum.args[0]
+                        : is_one(sum.args[0]) ? &sum.args[1]
+                                              : nullptr;
     if (!grown) return std::nullopt;
     const Term power = resolve(*grown);
     if (!power.is("exp")) return std::nullopt;

@@ -21,7 +21,7 @@ struct Linear {
 
 /// Looks at terms as one statement sees them.
 class Algebra {
- public:
+  public:
     Algebra(const Definitions& definitions, const Elementwise& root)
         : definitions_(definitions), root_(root) {}
 
@@ -40,7 +40,7 @@ class Algebra {
     /// A tile that holds factor * tile already, computed before the root in its block.
     const Elementwise* available(const Term& tile, double factor) const;
 
- private:
+  private:
     bool same(const Term& a, const Term& b) const;
 
     const Definitions& definitions_;

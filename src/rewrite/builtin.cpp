@@ -12,7 +12,7 @@ namespace accelopt::rewrite {
 namespace {
 
 class BuiltinProvider : public llm::Provider {
- public:
+  public:
     void start(std::uint64_t ticket, const llm::ModelOptions& model,
                const llm::Request& request) override {
         (void)model;
@@ -31,18 +31,22 @@ class BuiltinProvider : public llm::Provider {
         finished_.clear();
     }
 
- private:
-    static std::string answer(const llm::Request& request) {
+  private:
+    std::string answer(const llm::Request& request) {
         switch (request.role) {
-            case protocol::Role::kPlanner: return answer_planner(request.context);
-            case protocol::Role::kExecutor: return answer_executor(request.context);
-            case protocol::Role::kSummarizer: return answer_summarizer(request.context);
+            case protocol::Role::kPlanner:
+                return answer_planner(rewriter_, request.context);
+            case protocol::Role::kExecutor:
+                return answer_executor(rewriter_, request.context);
+            case protocol::Role::kSummarizer:
+                return answer_summarizer(rewriter_, request.context);
             case protocol::Role::kFixer:
                 return "The rewriter applies whole rewrites only; it does not repair kernels.\n";
         }
         return "";
     }
 
+    Rewriter rewriter_;
     std::deque<llm::TryResult> finished_;
 };
 

@@ -55,8 +55,8 @@ ExprPtr factor_text(double value) {
 
 }  // namespace
 
-ExprPtr emit_activation(Kernel& kernel, const std::string& function, const Term& data,
-                        double scale, ExprPtr bias) {
+ExprPtr emit_activation(Kernel& kernel, const std::string& function, const Term& data, double scale,
+                        ExprPtr bias) {
     ExprPtr call = make_call(kernel.api("nisa.activation"), {});
     add_keyword(*call, "op", kernel.api("nl." + function));
     add_keyword(*call, "data", tile(data));

@@ -26,7 +26,8 @@ nki::ExprPtr emit_scaled_pair(Kernel& kernel, const Term& data, double factor,
 /// a op b.
 nki::ExprPtr emit_pair(Kernel& kernel, const Term& a, const Term& b, const std::string& op);
 
-/// Puts the replacement in place of the root's value, with the root's mask and dtype, and refreshes.
+/// Puts the replacement in place of the root's value, with the root's mask and dtype, and
+/// refreshes.
 void replace_value(Kernel& kernel, const Elementwise& root, Replacement replacement);
 
 /// Estimated engine nanoseconds per partition row of all elementwise work, loops multiplied out:

@@ -88,7 +88,8 @@ std::optional<Affine> affine_name(const Kernel& kernel, const Expr& expr, int de
                                     out.variables.begin()->first.front() == '$';
                 return opaque ? std::nullopt : std::optional<Affine>(out);
             }
-            default: return std::nullopt;
+            default:
+                return std::nullopt;
         }
     }
     if (bound->unpacked && bound->element >= 0) {
@@ -186,14 +187,19 @@ Affine affine(const Kernel& kernel, const Expr& expr, int depth) {
 
 std::string Index::key() const {
     switch (kind) {
-        case IndexKind::kPoint: return "[" + offset.key() + "]";
+        case IndexKind::kPoint:
+            return "[" + offset.key() + "]";
         case IndexKind::kRange:
             return "[" + offset.key() + ":" + std::to_string(size) + ":" + std::to_string(stride) +
                    "]";
-        case IndexKind::kFull: return "[:]";
-        case IndexKind::kEllipsis: return "[...]";
-        case IndexKind::kNewAxis: return "[None]";
-        case IndexKind::kOther: return "[" + offset.key() + "?]";
+        case IndexKind::kFull:
+            return "[:]";
+        case IndexKind::kEllipsis:
+            return "[...]";
+        case IndexKind::kNewAxis:
+            return "[None]";
+        case IndexKind::kOther:
+            return "[" + offset.key() + "?]";
     }
     return "";
 }

@@ -100,8 +100,8 @@ ExprPtr* argument_slot(Expr& call, std::size_t position, const std::string& keyw
 }
 
 bool is_none(const Expr* expr) {
-    return expr == nullptr || (expr->kind == ExprKind::kConstant &&
-                               std::holds_alternative<nki::None>(expr->constant));
+    return expr == nullptr ||
+           (expr->kind == ExprKind::kConstant && std::holds_alternative<nki::None>(expr->constant));
 }
 
 std::optional<Kernel> Kernel::open(Module module, Shapes input_shapes) {
@@ -145,6 +145,8 @@ void Kernel::refresh() {
     memory_.clear();
     inputs_.clear();
     name_shapes_.clear();
+    fill_values_.clear();
+    reads_.reset();
     collect_imports(module_.body);
     collect_imports(function_->body);
     for (auto& stmt : module_.body) {
@@ -185,11 +187,11 @@ void Kernel::collect_imports(const Block& block) {
                 if (imported.alias.empty()) {
                     aliases_[head] = head;
                 } else {
-                    aliases_[imported.alias] = imported.name;
+                    aliases_[imported.alias] = canonical(imported.name);
                 }
             } else if (stmt->kind == StmtKind::kImportFrom) {
                 aliases_[imported.alias.empty() ? imported.name : imported.alias] =
-                    stmt->text + "." + imported.name;
+                    canonical(stmt->text + "." + imported.name);
             }
         }
     }
@@ -202,7 +204,11 @@ std::string Kernel::path(const Expr& expr) const {
     const auto bound = bindings_.find(head);
     if (bound != bindings_.end() && bound->second.count > 0) return text;
     const auto alias = aliases_.find(head);
-    return canonical(alias == aliases_.end() ? text : alias->second + text.substr(head.size()));
+    std::string out = alias == aliases_.end() ? text : alias->second + text.substr(head.size());
+    // Only these prefixes have a shorter spelling.
+    const bool settled = out.rfind("nl.", 0) == 0 || out.rfind("nisa.", 0) == 0 ||
+                         out.rfind("np.", 0) == 0 || out.find('.') == std::string::npos;
+    return settled ? out : canonical(out);
 }
 
 std::string Kernel::callee(const Expr& expr) const {
@@ -215,8 +221,8 @@ ExprPtr Kernel::api(const std::string& wanted) {
     std::string best;
     for (const auto& [name, full] : aliases_) {
         if (bindings_.count(name) > 0) continue;
-        const std::string path = canonical(full);
         std::string spelled;
+        const std::string& path = full;
         if (path == module) spelled = name + rest;
         if (path == wanted && best.empty()) spelled = name;
         if (!spelled.empty() && (best.empty() || spelled.size() < best.size())) best = spelled;
@@ -300,7 +306,8 @@ void Kernel::match_inputs() {
         if (node.kind == ExprKind::kCall && node.operands.size() > 1 &&
             node.operands[1]->kind == ExprKind::kName) {
             const std::string path = callee(node);
-            if (path == "nl.load" || path == "nisa.dma_copy") tensors.insert(node.operands[1]->text);
+            if (path == "nl.load" || path == "nisa.dma_copy")
+                tensors.insert(node.operands[1]->text);
         }
         return true;
     });
@@ -376,8 +383,8 @@ bool is_pure_call(const std::string& path) {
         path == "nl.device_print") {
         return false;
     }
-    static const std::set<std::string> kBuiltins = {"range", "len",   "min",  "max",   "int",
-                                                    "float", "tuple", "list", "abs",   "print",
+    static const std::set<std::string> kBuiltins = {"range", "len",   "min",   "max",       "int",
+                                                    "float", "tuple", "list",  "abs",       "print",
                                                     "str",   "bool",  "slice", "isinstance"};
     return kBuiltins.count(path) > 0 || path.rfind("nl.", 0) == 0 || path.rfind("nisa.", 0) == 0 ||
            path.rfind("np.", 0) == 0 || path.rfind("math.", 0) == 0;
@@ -441,38 +448,35 @@ Effects Kernel::effects(const Stmt& stmt) const {
     return out;
 }
 
-int Kernel::reads(const std::string& name) const {
-    int count = 0;
-    std::function<void(const Block&)> walk = [&](const Block& block) {
-        for (const auto& stmt : block) {
-            for (const ExprPtr& target : stmt->targets) {
-                if (base_name(*target) == name && stmt->kind == StmtKind::kAssign) {
-                    if (target->kind == ExprKind::kSubscript) {
-                        visit(*target->operands[1], [&](const Expr& node) {
-                            count += node.kind == ExprKind::kName && node.text == name;
-                            return true;
-                        });
-                    }
-                    continue;
-                }
-                visit(*target, [&](const Expr& node) {
-                    count += node.kind == ExprKind::kName && node.text == name;
-                    return true;
-                });
-            }
-            auto read = [&](const Expr& node) {
-                count += node.kind == ExprKind::kName && node.text == name;
-                return true;
-            };
-            if (stmt->value) visit(*stmt->value, read);
-            if (stmt->annotation) visit(*stmt->annotation, read);
-            for (const auto& item : stmt->items) visit(*item.context, read);
-            walk(stmt->body);
-            walk(stmt->otherwise);
-        }
+void Kernel::count_reads(const Block& block, std::map<std::string, int>& counts) const {
+    auto read = [&](const Expr& node) {
+        if (node.kind == ExprKind::kName) ++counts[node.text];
+        return true;
     };
-    walk(function_->body);
-    return count;
+    for (const auto& stmt : block) {
+        for (const ExprPtr& target : stmt->targets) {
+            if (stmt->kind != StmtKind::kAssign || base_name(*target).empty()) {
+                visit(*target, read);
+                continue;
+            }
+            // The base is written; the indices are read.
+            for (const Expr* node = target.get(); node->kind == ExprKind::kSubscript;
+                 node = node->operands[0].get()) {
+                visit(*node->operands[1], read);
+            }
+        }
+        if (stmt->value) visit(*stmt->value, read);
+        if (stmt->annotation) visit(*stmt->annotation, read);
+        for (const auto& item : stmt->items) visit(*item.context, read);
+        count_reads(stmt->body, counts);
+        count_reads(stmt->otherwise, counts);
+    }
+}
+
+int Kernel::reads(const std::string& name) const {
+    if (!reads_) count_reads(function_->body, reads_.emplace());
+    const auto entry = reads_->find(name);
+    return entry == reads_->end() ? 0 : entry->second;
 }
 
 }  // namespace accelopt::rewrite

@@ -17,8 +17,8 @@ using Shapes = std::vector<std::vector<std::int64_t>>;
 using Shape = std::vector<std::int64_t>;
 
 /// Hardware limits that rewrites respect (facts on the machine: Neuron SDK, NKI programming model).
-inline constexpr std::int64_t kPartitionBytes = 192 * 1024;     ///< SBUF per partition
-inline constexpr std::int64_t kResidentBytes = 128 * 1024;      ///< what hoisted arrays may keep
+inline constexpr std::int64_t kPartitionBytes = 192 * 1024;  ///< SBUF per partition
+inline constexpr std::int64_t kResidentBytes = 128 * 1024;   ///< what hoisted arrays may keep
 inline constexpr std::int64_t kElementBytes = 4;
 
 /// A number known without running the kernel.
@@ -33,11 +33,11 @@ struct Binding {
     int count = 0;  ///< how often it is bound (assigned, loop target, parameter)
     bool parameter = false;
     bool loop_variable = false;
-    bool updated = false;                   ///< target of an augmented assignment
-    std::vector<const nki::Expr*> values;   ///< of plain assignments `name = value`
-    const nki::Expr* unpacked = nullptr;    ///< the tuple-like value that `a, b = value` unpacks
-    int element = -1;                       ///< position in that tuple
-    const nki::Stmt* stmt = nullptr;        ///< the last binding statement
+    bool updated = false;                  ///< target of an augmented assignment
+    std::vector<const nki::Expr*> values;  ///< of plain assignments `name = value`
+    const nki::Expr* unpacked = nullptr;   ///< the tuple-like value that `a, b = value` unpacks
+    int element = -1;                      ///< position in that tuple
+    const nki::Stmt* stmt = nullptr;       ///< the last binding statement
 
     /// The value of the only binding, or null.
     const nki::Expr* only() const {
@@ -63,7 +63,7 @@ struct Effects {
 /// A module under rewrite: its kernel function with name, constant and shape tables. After an edit
 /// call refresh() before asking again.
 class Kernel {
- public:
+  public:
     /// Takes the module; nullopt when it has no kernel function.
     static std::optional<Kernel> open(nki::Module module, Shapes input_shapes);
 
@@ -115,12 +115,14 @@ class Kernel {
     /// allocation of itself.
     int reads(const std::string& name) const;
 
- private:
+  private:
     void collect_imports(const nki::Block& block);
     void collect_bindings(nki::Block& block);
     void bind_target(const nki::Expr& target, const nki::Stmt& stmt);
     void collect_memory();
     void match_inputs();
+    void count_reads(const nki::Block& block, std::map<std::string, int>& counts) const;
+    std::optional<double> array_fill(const std::string& name) const;
     void add_effects(const nki::Stmt& stmt, Effects& effects) const;
     void add_call_effects(const nki::Expr& expr, bool statement, Effects& effects) const;
     std::optional<Number> call_number(const nki::Expr& call, int depth) const;
@@ -134,12 +136,15 @@ class Kernel {
     nki::Module module_;
     nki::Stmt* function_ = nullptr;
     Shapes input_shapes_;
-    std::map<std::string, std::string> aliases_;  ///< local name -> full path
+    std::map<std::string, std::string> aliases_;  ///< local name -> canonical path
     std::map<std::string, Binding> bindings_;
     std::map<std::string, Shape> inputs_;
     std::map<std::string, std::string> memory_;
     std::set<std::string> needed_imports_;
-    mutable std::map<std::string, std::optional<Shape>> name_shapes_;  ///< filled on demand
+    // Filled on demand, emptied by refresh().
+    mutable std::map<std::string, std::optional<Shape>> name_shapes_;
+    mutable std::map<std::string, std::optional<double>> fill_values_;
+    mutable std::optional<std::map<std::string, int>> reads_;
 };
 
 /// Argument of a call by position (0-based) or keyword; null when absent.

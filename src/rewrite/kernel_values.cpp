@@ -116,8 +116,8 @@ std::optional<Number> Kernel::call_number(const Expr& call, int depth) const {
         for (std::size_t i = 1; i < call.operands.size(); ++i) {
             const auto value = number(*call.operands[i], depth + 1);
             if (!value) return std::nullopt;
-            const bool better = !best || (path == "min" ? value->real < best->real
-                                                        : value->real > best->real);
+            const bool better =
+                !best || (path == "min" ? value->real < best->real : value->real > best->real);
             if (better) best = value;
         }
         return best;
@@ -173,8 +173,7 @@ std::optional<Number> Kernel::number(const Expr& expr, int depth) const {
                 return std::nullopt;
             }
             const bool shape = base.kind == ExprKind::kAttribute && base.text == "shape";
-            const Binding* bound =
-                base.kind == ExprKind::kName ? binding(base.text) : nullptr;
+            const Binding* bound = base.kind == ExprKind::kName ? binding(base.text) : nullptr;
             const bool tuple = bound && bound->only() &&
                                (bound->only()->kind == ExprKind::kTuple ||
                                 bound->only()->kind == ExprKind::kAttribute);
@@ -186,8 +185,10 @@ std::optional<Number> Kernel::number(const Expr& expr, int depth) const {
         case ExprKind::kAttribute:
             if (const auto value = hardware_constant(path(expr))) return of_integer(*value);
             return std::nullopt;
-        case ExprKind::kCall: return call_number(expr, depth);
-        default: return std::nullopt;
+        case ExprKind::kCall:
+            return call_number(expr, depth);
+        default:
+            return std::nullopt;
     }
 }
 
@@ -205,7 +206,14 @@ std::optional<double> Kernel::real(const Expr& expr) const {
 std::optional<double> Kernel::fill_value(const Expr& expr) const {
     if (const auto value = real(expr)) return value;
     const std::string base = base_name(expr);
-    const Binding* bound = base.empty() ? nullptr : binding(base);
+    if (base.empty()) return std::nullopt;
+    const auto known = fill_values_.find(base);
+    if (known != fill_values_.end()) return known->second;
+    return fill_values_[base] = array_fill(base);
+}
+
+std::optional<double> Kernel::array_fill(const std::string& base) const {
+    const Binding* bound = binding(base);
     if (!bound || bound->count != 1 || bound->updated || !bound->only()) return std::nullopt;
     auto value_of = [&](const Expr& call) -> std::optional<double> {
         const std::string path = callee(call);
@@ -224,13 +232,14 @@ std::optional<double> Kernel::fill_value(const Expr& expr) const {
     bool written = found.has_value();
     for (const Place& place : places(function_->body)) {
         for (const auto& target : place.stmt->targets) {
-            if (target->kind != ExprKind::kSubscript || memory(base_name(*target)) != memory(base)) {
+            if (target->kind != ExprKind::kSubscript ||
+                memory(base_name(*target)) != memory(base)) {
                 continue;
             }
-            const auto value = place.stmt->kind == StmtKind::kAssign && place.loops.empty() &&
-                                       !place.guarded
-                                   ? value_of(*place.stmt->value)
-                                   : std::nullopt;
+            const auto value =
+                place.stmt->kind == StmtKind::kAssign && place.loops.empty() && !place.guarded
+                    ? value_of(*place.stmt->value)
+                    : std::nullopt;
             same = same && value && (!found || *found == *value);
             if (value) found = value;
             written = true;
@@ -334,7 +343,8 @@ std::optional<Shape> Kernel::call_shape(const Expr& call, int depth) const {
         return Shape{(*a)[is_true ? 1 : 0], (*b)[1]};
     }
     switch (call_kind(path)) {
-        case CallKind::kLoad: return of(0, "src");
+        case CallKind::kLoad:
+            return of(0, "src");
         case CallKind::kAllocate:
         case CallKind::kFill: {
             const Expr* extents = argument(call, 0, "shape");
@@ -370,7 +380,8 @@ std::optional<Shape> Kernel::call_shape(const Expr& call, int depth) const {
             }
             return known ? out : std::nullopt;
         }
-        default: return std::nullopt;
+        default:
+            return std::nullopt;
     }
 }
 
@@ -387,10 +398,14 @@ std::optional<Shape> Kernel::name_shape(const Expr& name, int depth) const {
     std::optional<Shape> out;
     for (const Expr* value : bound->values) {
         const auto extents = shape(*value, depth + 1);
-        if (!extents || (out && *out != *extents)) return std::nullopt;
+        if (!extents || (out && *out != *extents)) {
+            name_shapes_[name.text] = std::nullopt;
+            return std::nullopt;
+        }
         out = extents;
+        // A later value may be computed from this one.
+        name_shapes_[name.text] = out;
     }
-    name_shapes_[name.text] = out;
     return out;
 }
 
@@ -431,8 +446,10 @@ std::optional<Shape> Kernel::subscript_shape(const Expr& expr, int depth) const 
 std::optional<Shape> Kernel::shape(const Expr& expr, int depth) const {
     if (depth > kDepth) return std::nullopt;
     switch (expr.kind) {
-        case ExprKind::kName: return name_shape(expr, depth);
-        case ExprKind::kSubscript: return subscript_shape(expr, depth);
+        case ExprKind::kName:
+            return name_shape(expr, depth);
+        case ExprKind::kSubscript:
+            return subscript_shape(expr, depth);
         case ExprKind::kBinary: {
             const auto a = shape(*expr.operands[0], depth + 1);
             const auto b = shape(*expr.operands[1], depth + 1);
@@ -441,8 +458,12 @@ std::optional<Shape> Kernel::shape(const Expr& expr, int depth) const {
             if (b && number(*expr.operands[0])) return b;
             return std::nullopt;
         }
-        case ExprKind::kCall: return call_shape(expr, depth);
-        default: return std::nullopt;
+        case ExprKind::kUnary:
+            return shape(*expr.operands[0], depth + 1);
+        case ExprKind::kCall:
+            return call_shape(expr, depth);
+        default:
+            return std::nullopt;
     }
 }
 

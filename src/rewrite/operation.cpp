@@ -7,15 +7,23 @@ namespace accelopt::rewrite {
 CallKind call_kind(const std::string& path) {
     static const std::map<std::string, CallKind> kKinds = [] {
         std::map<std::string, CallKind> kinds;
-        for (const char* name :
-             {"add",     "subtract", "multiply", "divide",  "maximum", "minimum", "power",
-              "mod",     "fmod",     "abs",      "negative", "sign",   "square",  "sqrt",
-              "rsqrt",   "reciprocal", "floor",  "ceil",    "trunc",   "exp",     "log",
-              "sin",     "cos",      "tan",      "arctan",  "tanh",    "erf",     "erf_dx",
-              "sigmoid", "relu",     "gelu",     "gelu_dx", "gelu_apprx_tanh",    "silu",
-              "silu_dx", "mish",     "softplus", "copy",    "where",   "equal",   "not_equal",
-              "less",    "less_equal", "greater", "greater_equal", "logical_and", "logical_or",
-              "logical_not", "invert"}) {
+        for (const char* name : {"add",         "subtract",   "multiply",
+                                 "divide",      "maximum",    "minimum",
+                                 "power",       "mod",        "fmod",
+                                 "abs",         "negative",   "sign",
+                                 "square",      "sqrt",       "rsqrt",
+                                 "reciprocal",  "floor",      "ceil",
+                                 "trunc",       "exp",        "log",
+                                 "sin",         "cos",        "tan",
+                                 "arctan",      "tanh",       "erf",
+                                 "erf_dx",      "sigmoid",    "relu",
+                                 "gelu",        "gelu_dx",    "gelu_apprx_tanh",
+                                 "silu",        "silu_dx",    "mish",
+                                 "softplus",    "copy",       "where",
+                                 "equal",       "not_equal",  "less",
+                                 "less_equal",  "greater",    "greater_equal",
+                                 "logical_and", "logical_or", "logical_not",
+                                 "invert"}) {
             kinds[std::string("nl.") + name] = CallKind::kElementwise;
         }
         for (const char* name : {"activation", "tensor_scalar", "tensor_tensor",

@@ -9,10 +9,10 @@ enum class CallKind {
     kElementwise,  ///< every element of the result depends on the same element of the operands
     kLoad,
     kStore,
-    kReduce,       ///< along the free axis
+    kReduce,  ///< along the free axis
     kMatmul,
     kTranspose,
-    kFill,         ///< makes a constant tile
+    kFill,  ///< makes a constant tile
     kAllocate,
     kOther
 };

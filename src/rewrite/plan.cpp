@@ -83,32 +83,42 @@ std::vector<Step> parse_plan(const std::string& text) {
     return steps;
 }
 
-Result<std::string, std::string> apply_steps(const std::string& source, const Shapes& input_shapes,
-                                             const std::vector<Step>& steps) {
-    std::string text = source;
-    for (const Step& step : steps) {
-        const Rule* rule = find_rule(step.rule);
-        if (!rule) return Failure{"there is no rewrite named " + step.rule};
-        const auto module = nki::parse(text);
-        if (!module) {
-            return Failure{"the kernel cannot be parsed: " + syntax_message(module.error())};
-        }
-        Site site;
-        site.rule = step.rule;
-        site.line = step.line;
-        site.parameters = step.parameters;
-        const auto rewritten = rule->apply({*module, input_shapes}, site);
-        if (!rewritten) {
-            return Failure{step.rule + " does not apply at line " + std::to_string(step.line) +
-                           ": " + rewritten.error()};
-        }
-        text = nki::print(*rewritten);
+namespace {
+
+/// Entries kept per table; a table that is full starts over.
+constexpr std::size_t kRemembered = 2000;
+
+std::string key_of(const std::string& source, const Shapes& input_shapes) {
+    std::string key;
+    for (const Shape& shape : input_shapes) {
+        for (const std::int64_t extent : shape) key += std::to_string(extent) + "x";
+        key += ",";
     }
-    return text;
+    return key + "\n" + source;
 }
 
-Result<std::vector<Site>, std::string> find_sites(const std::string& source,
-                                                  const Shapes& input_shapes) {
+Result<std::string, std::string> apply_step(const std::string& source, const Shapes& input_shapes,
+                                            const Step& step) {
+    const Rule* rule = find_rule(step.rule);
+    if (!rule) return Failure{"there is no rewrite named " + step.rule};
+    const auto module = nki::parse(source);
+    if (!module) {
+        return Failure{"the kernel cannot be parsed: " + syntax_message(module.error())};
+    }
+    Site site;
+    site.rule = step.rule;
+    site.line = step.line;
+    site.parameters = step.parameters;
+    const auto rewritten = rule->apply({*module, input_shapes}, site);
+    if (!rewritten) {
+        return Failure{step.rule + " does not apply at line " + std::to_string(step.line) + ": " +
+                       rewritten.error()};
+    }
+    return nki::print(*rewritten);
+}
+
+Result<std::vector<Site>, std::string> find_all(const std::string& source,
+                                                const Shapes& input_shapes) {
     const auto module = nki::parse(source);
     if (!module) return Failure{"the kernel cannot be parsed: " + syntax_message(module.error())};
     std::vector<Site> sites;
@@ -116,6 +126,36 @@ Result<std::vector<Site>, std::string> find_sites(const std::string& source,
         for (Site& site : rule->find({*module, input_shapes})) sites.push_back(std::move(site));
     }
     return sites;
+}
+
+}  // namespace
+
+Result<std::string, std::string> Rewriter::apply(const std::string& source,
+                                                 const Shapes& input_shapes,
+                                                 const std::vector<Step>& steps) {
+    std::string text = source;
+    for (const Step& step : steps) {
+        const std::string key = plan_line({step}) + "\n" + key_of(text, input_shapes);
+        auto found = rewritten_.find(key);
+        if (found == rewritten_.end()) {
+            if (rewritten_.size() >= kRemembered) rewritten_.clear();
+            found = rewritten_.emplace(key, apply_step(text, input_shapes, step)).first;
+        }
+        if (!found->second) return found->second;
+        text = *found->second;
+    }
+    return text;
+}
+
+Result<std::vector<Site>, std::string> Rewriter::sites(const std::string& source,
+                                                       const Shapes& input_shapes) {
+    const std::string key = key_of(source, input_shapes);
+    auto found = sites_.find(key);
+    if (found == sites_.end()) {
+        if (sites_.size() >= kRemembered) sites_.clear();
+        found = sites_.emplace(key, find_all(source, input_shapes)).first;
+    }
+    return found->second;
 }
 
 }  // namespace accelopt::rewrite

@@ -27,12 +27,20 @@ std::string plan_line(const std::vector<Step>& steps);
 /// Finds the last such line of a text; empty when there is none or it is malformed.
 std::vector<Step> parse_plan(const std::string& text);
 
-/// Applies steps to a source; the result is the printed kernel.
-Result<std::string, std::string> apply_steps(const std::string& source, const Shapes& input_shapes,
-                                             const std::vector<Step>& steps);
+/// Finds sites in and applies steps to kernel sources. Remembers recent results, since a search
+/// asks about the same kernel for every plan. Not for use by several threads.
+class Rewriter {
+  public:
+    /// All sites of all rules; the error says why the source cannot be read.
+    Result<std::vector<Site>, std::string> sites(const std::string& source,
+                                                 const Shapes& input_shapes);
+    /// The printed kernel after the steps.
+    Result<std::string, std::string> apply(const std::string& source, const Shapes& input_shapes,
+                                           const std::vector<Step>& steps);
 
-/// All sites of all rules on a source; the error says why it cannot be read.
-Result<std::vector<Site>, std::string> find_sites(const std::string& source,
-                                                  const Shapes& input_shapes);
+  private:
+    std::map<std::string, Result<std::vector<Site>, std::string>> sites_;
+    std::map<std::string, Result<std::string, std::string>> rewritten_;
+};
 
 }  // namespace accelopt::rewrite

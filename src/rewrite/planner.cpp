@@ -84,8 +84,8 @@ std::string percent(double share) {
 
 std::string describe_profile(const std::optional<protocol::Profile>& profile) {
     if (!profile) return "There is no profile of this kernel yet.";
-    std::string out = profile->bound.empty() ? "The profile shows" : "The kernel is bound by " +
-                                                                         profile->bound + ":";
+    std::string out = profile->bound.empty() ? "The profile shows"
+                                             : "The kernel is bound by " + profile->bound + ":";
     for (const EngineUse& use : engine_use(*profile)) {
         out += std::string(use.name == std::string("DMA") ? " " : ", ") + use.name + " active " +
                percent(use.share);
@@ -107,9 +107,8 @@ std::vector<RankedSite> rank_sites(const std::vector<Site>& sites,
         ranked.push_back({site, site.benefit * profile_factor(site, profile) *
                                     memory_factor(site.rule, experiences) / crowd});
     }
-    std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
-        return a.weight > b.weight;
-    });
+    std::stable_sort(ranked.begin(), ranked.end(),
+                     [](const auto& a, const auto& b) { return a.weight > b.weight; });
     double decay = 1;
     for (RankedSite& item : ranked) {
         item.weight *= decay;
@@ -118,7 +117,7 @@ std::vector<RankedSite> rank_sites(const std::vector<Site>& sites,
     return ranked;
 }
 
-std::string answer_planner(const llm::Context& context) {
+std::string answer_planner(Rewriter& rewriter, const llm::Context& context) {
     RandomStream stream = RandomStream::keyed(context.seed, "rewrite/planner");
     std::string source = context.source;
     std::vector<Step> steps;
@@ -127,7 +126,7 @@ std::string answer_planner(const llm::Context& context) {
         // Drawn whether used or not, so that later draws do not depend on earlier outcomes.
         const bool more = i == 0 || stream.uniform() < kMoreSteps[i - 1];
         if (!more) break;
-        const auto sites = find_sites(source, context.input_shapes);
+        const auto sites = rewriter.sites(source, context.input_shapes);
         if (!sites) {
             if (steps.empty()) return "No plan: " + sites.error() + ".\n";
             break;
@@ -140,8 +139,9 @@ std::string answer_planner(const llm::Context& context) {
             if (!again) usable.push_back(site);
         }
         if (usable.empty()) break;
-        const Site site = draw(rank_sites(usable, context.profile, context.experiences), stream).site;
-        const auto rewritten = apply_steps(source, context.input_shapes, {step_of(site)});
+        const Site site =
+            draw(rank_sites(usable, context.profile, context.experiences), stream).site;
+        const auto rewritten = rewriter.apply(source, context.input_shapes, {step_of(site)});
         if (!rewritten) break;
         text += (steps.empty() ? "Step: " : "Then: ") + site.what + ". " +
                 find_rule(site.rule)->advice() + "\n";

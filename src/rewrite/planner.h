@@ -22,6 +22,6 @@ std::vector<RankedSite> rank_sites(const std::vector<Site>& sites,
 
 /// Answers a planner's request: an explained plan whose last line executors read, or a sentence
 /// that no rewrite applies.
-std::string answer_planner(const llm::Context& context);
+std::string answer_planner(Rewriter& rewriter, const llm::Context& context);
 
 }  // namespace accelopt::rewrite

@@ -22,6 +22,8 @@ namespace {
 /// PSUM bank per partition: a tile in PSUM is no wider.
 constexpr std::int64_t kBankBytes = 2048;
 
+const std::vector<nki::Keyword> kNoKeywords;
+
 enum class Span { kScalar, kColumn, kNarrow, kWide };
 
 bool last_is_free_axis(const Index& index) {
@@ -30,7 +32,7 @@ bool last_is_free_axis(const Index& index) {
 
 /// Walks a loop body in program order and proves that it treats the slices of its loop alike.
 class TilingAnalysis {
- public:
+  public:
     TilingAnalysis(Kernel& kernel, Stmt& loop) : kernel_(kernel), loop_(loop) {}
 
     Result<TiledLoop, std::string> run() {
@@ -51,6 +53,7 @@ class TilingAnalysis {
         out.wide_names = wide_names_;
         out.wide_names.insert(wide_arrays_.begin(), wide_arrays_.end());
         out.elementwise_operations = operations_;
+        out.has_parts = !parts_.empty();
         return out;
     }
 
@@ -72,8 +75,12 @@ class TilingAnalysis {
     const std::set<std::string>& wide_arrays() const { return wide_arrays_; }
     const LoopRange& range() const { return range_; }
     std::int64_t width() const { return width_; }
+    /// Inner loops that walk over the parts of a slice; they run longer over wider slices.
+    const std::map<const Stmt*, LoopRange>& parts() const { return parts_; }
+    /// Arrays that are used in this loop only.
+    bool is_local(const std::string& name) const { return local_.count(name) > 0; }
 
- private:
+  private:
     void fail(const std::string& why) {
         if (error_.empty()) error_ = why;
     }
@@ -84,6 +91,24 @@ class TilingAnalysis {
                index.offset == Affine{} && last_is_free_axis(index);
     }
 
+    /// A range that a loop inside this one moves over the whole width.
+    bool is_part(const Index& index, const std::vector<Stmt*>& loops) const {
+        if (index.kind != IndexKind::kRange || index.stride != 1 || index.offset.constant != 0 ||
+            index.offset.variables.size() != 1 || !last_is_free_axis(index)) {
+            return false;
+        }
+        for (const Stmt* loop : loops) {
+            const auto inner = kernel_.loop_range(*loop);
+            if (!inner || inner->start != 0 || inner->step != 1) continue;
+            if (index.offset.coefficient(inner->variable) == index.size &&
+                index.size * inner->trips == width_) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /// Slices of HBM tensors set the width; without any, those of tiles do.
     bool find_width() {
         std::set<std::int64_t> widths;
         visit(loop_.body, [&](const Expr& node) {
@@ -132,15 +157,25 @@ class TilingAnalysis {
                 if (!allocated_inside) allocated_outside_.insert(name);
             }
         }
-        // Every access must cover the whole width, else it is an array of another kind.
-        visit(loop_.body, [&](const Expr& node) {
-            if (node.kind == ExprKind::kSubscript && wide_arrays_.count(base_name(node)) > 0 &&
-                node.operands[0]->kind == ExprKind::kName &&
-                !covers_width(read_indices(kernel_, node).back())) {
-                wide_arrays_.erase(base_name(node));
-            }
-            return true;
-        });
+        // Every access must cover the whole width, or parts of it in a loop over parts, else it is
+        // an array of another kind.
+        for (const Place& place : places(loop_.body)) {
+            auto look = [&](const Expr& node) {
+                if (node.kind != ExprKind::kSubscript || wide_arrays_.count(base_name(node)) == 0 ||
+                    node.operands[0]->kind != ExprKind::kName) {
+                    return true;
+                }
+                const Index last = read_indices(kernel_, node).back();
+                if (!covers_width(last) && !is_part(last, place.loops)) {
+                    wide_arrays_.erase(base_name(node));
+                }
+                return true;
+            };
+            if (place.stmt->kind == StmtKind::kFor) continue;
+            for (const auto& target : place.stmt->targets) visit(*target, look);
+            if (place.stmt->value) visit(*place.stmt->value, look);
+        }
+        wide_parts_ = wide_arrays_;
     }
 
     void walk(const Block& block) {
@@ -160,7 +195,9 @@ class TilingAnalysis {
 
     void statement(const Stmt& stmt) {
         switch (stmt.kind) {
-            case StmtKind::kAssign: assign(stmt); return;
+            case StmtKind::kAssign:
+                assign(stmt);
+                return;
             case StmtKind::kAugAssign: {
                 const Span target = span(*stmt.targets[0]);
                 if (target != Span::kWide || span(*stmt.value) == Span::kNarrow) {
@@ -191,13 +228,74 @@ class TilingAnalysis {
                     fail("an inner loop whose range is not fixed");
                     return;
                 }
-                walk(stmt.body);
+                if (!walks_over_parts(const_cast<Stmt&>(stmt))) walk(stmt.body);
                 return;
             }
             case StmtKind::kPass:
-            case StmtKind::kAssert: return;
-            default: fail("control flow inside the loop");
+            case StmtKind::kAssert:
+                return;
+            default:
+                fail("control flow inside the loop");
         }
+    }
+
+    /// An inner loop that covers wide tiles part by part, treating all parts alike.
+    bool walks_over_parts(Stmt& inner) {
+        TilingAnalysis analysis(kernel_, inner);
+        const auto tiled = analysis.run();
+        if (!tiled || tiled->touches_hbm || tiled->range.start != 0 || tiled->by_offset ||
+            tiled->has_parts || tiled->width * tiled->range.trips != width_) {
+            return false;
+        }
+        bool parts = true;
+        std::set<std::string> written;
+        for (const Place& place : places(inner.body)) {
+            for (const auto& target : place.stmt->targets) written.insert(base_name(*target));
+        }
+        visit(inner.body, [&](const Expr& node) {
+            if (node.kind == ExprKind::kName && node.text == range_.variable) parts = false;
+            if (node.kind != ExprKind::kSubscript || node.operands[0]->kind != ExprKind::kName) {
+                return true;
+            }
+            const std::string& base = node.operands[0]->text;
+            const auto indices = read_indices(kernel_, node);
+            const bool tied = analysis.is_tied(indices);
+            if (tied) {
+                const auto known = spans_.find(base);
+                const bool value = known != spans_.end() && known->second == Span::kWide;
+                parts = parts && (value || wide_parts_.count(base) > 0);
+            }
+            for (std::size_t i = 0; i < indices.size(); ++i) {
+                if (!indices[i].offset.depends_on(range_.variable)) continue;
+                const bool own = is_local(base) && i + 2 < indices.size() &&
+                                 indices[i].kind == IndexKind::kPoint && !range_.start &&
+                                 range_.step == 1 && indices[i].offset.constant == 0 &&
+                                 indices[i].offset.variables.size() == 1 &&
+                                 indices[i].offset.coefficient(range_.variable) == 1 &&
+                                 kernel_.allocation(base) && is_own_block(base, i);
+                parts = parts && own;
+            }
+            // The loop variable may stand in those indices only.
+            for (const Expr* item : indices_of(node)) {
+                if (item->kind == ExprKind::kName && item->text == range_.variable) continue;
+                if (depends_on(kernel_, *item, range_.variable)) parts = false;
+            }
+            return false;
+        });
+        for (const Place& place : places(inner.body)) {
+            for (const auto& keyword :
+                 place.stmt->value ? place.stmt->value->keywords : kNoKeywords) {
+                if (keyword.name == "mask" &&
+                    depends_on(kernel_, *keyword.value, range_.variable)) {
+                    parts = false;
+                }
+            }
+        }
+        if (!parts) return false;
+        parts_[&inner] = tiled->range;
+        operations_ += tiled->elementwise_operations;
+        for (const std::string& name : written) written_.insert(name);
+        return true;
     }
 
     void assign(const Stmt& stmt) {
@@ -233,10 +331,14 @@ class TilingAnalysis {
         if (!error_.empty()) return Span::kNarrow;
         if (kernel_.number(expr)) return Span::kScalar;
         switch (expr.kind) {
-            case ExprKind::kConstant: return Span::kScalar;
-            case ExprKind::kName: return span_of_name(expr);
-            case ExprKind::kSubscript: return span_of_access(expr);
-            case ExprKind::kCall: return span_of_call(expr);
+            case ExprKind::kConstant:
+                return Span::kScalar;
+            case ExprKind::kName:
+                return span_of_name(expr);
+            case ExprKind::kSubscript:
+                return span_of_access(expr);
+            case ExprKind::kCall:
+                return span_of_call(expr);
             case ExprKind::kBinary:
             case ExprKind::kUnary: {
                 std::vector<Span> spans;
@@ -406,6 +508,8 @@ class TilingAnalysis {
     std::string error_;
     std::set<std::string> local_;
     std::set<std::string> wide_arrays_;
+    std::set<std::string> wide_parts_;
+    std::map<const Stmt*, LoopRange> parts_;
     std::set<std::string> allocated_outside_;
     std::set<std::string> written_;
     std::set<std::string> wide_names_;
@@ -414,6 +518,30 @@ class TilingAnalysis {
 
 bool stands_in(const std::vector<Stmt*>& loops, const Stmt* loop) {
     return std::find(loops.begin(), loops.end(), loop) != loops.end();
+}
+
+/// Arrays with one block per part: fewer slices, more parts of each.
+bool change_part_blocks(Kernel& kernel, const TilingAnalysis& analysis, const std::string& name,
+                        std::int64_t factor, Shape& extents) {
+    std::set<std::size_t> by_part;
+    std::set<std::size_t> by_slice;
+    for (const auto& [part, range] : analysis.parts()) {
+        visit(part->body, [&](const Expr& node) {
+            if (node.kind != ExprKind::kSubscript || base_name(node) != name) return true;
+            const auto indices = read_indices(kernel, node);
+            for (std::size_t i = 0; i + 2 < indices.size(); ++i) {
+                if (indices[i].offset.coefficient(range.variable) == 1) by_part.insert(i);
+                if (indices[i].offset.coefficient(analysis.range().variable) == 1) {
+                    by_slice.insert(i);
+                }
+            }
+            return true;
+        });
+    }
+    if (by_part.empty()) return false;
+    for (const std::size_t axis : by_part) extents[axis] *= factor;
+    for (const std::size_t axis : by_slice) extents[axis] /= factor;
+    return true;
 }
 
 /// The canonical form that the widened kernel must have.
@@ -443,6 +571,7 @@ IntendedChange intended(Kernel& kernel, const TilingAnalysis& analysis, const St
     };
     change.shape = [&kernel, &analysis, loop, factor, range](
                        const std::string& name, Shape& extents, const std::vector<Stmt*>& loops) {
+        if (change_part_blocks(kernel, analysis, name, factor, extents)) return;
         if (analysis.wide_arrays().count(name) == 0) {
             const bool fill = stands_in(loops, loop) && !kernel.allocation(name) &&
                               extents.back() == analysis.width();
@@ -461,7 +590,8 @@ IntendedChange intended(Kernel& kernel, const TilingAnalysis& analysis, const St
         });
         for (const std::size_t axis : own) extents[axis] /= factor;
     };
-    change.range = [loop, factor, by_offset](const Stmt& stmt, LoopRange& changed) {
+    change.range = [&analysis, loop, factor, by_offset](const Stmt& stmt, LoopRange& changed) {
+        if (analysis.parts().count(&stmt) > 0) changed.trips *= factor;
         if (&stmt != loop) return;
         changed.trips /= factor;
         if (by_offset) changed.step *= factor;
@@ -516,8 +646,8 @@ void edit_in_place(Kernel& kernel, Stmt& loop, std::int64_t factor) {
     const std::int64_t width = analysis.width();
     const IntendedChange change = intended(kernel, analysis, &loop, factor);
 
-    std::vector<ExprPtr*> slots;           // index expressions to edit
-    std::set<std::string> definitions;     // index names to edit
+    std::vector<ExprPtr*> slots;        // index expressions to edit
+    std::set<std::string> definitions;  // index names to edit
     visit_slots(loop.body, [&](ExprPtr& node) {
         if (node->kind != ExprKind::kSubscript || node->operands[0]->kind != ExprKind::kName) {
             return true;
@@ -566,7 +696,15 @@ void edit_in_place(Kernel& kernel, Stmt& loop, std::int64_t factor) {
         ExprPtr* shape = argument_slot(call, 0, "shape");
         if (!shape || (*shape)->operands.size() != extents->size()) continue;
         for (std::size_t i = 0; i < extents->size(); ++i) {
-            if ((*extents)[i] != before[i]) edits.emplace_back(&(*shape)->operands[i], (*extents)[i]);
+            if ((*extents)[i] != before[i])
+                edits.emplace_back(&(*shape)->operands[i], (*extents)[i]);
+        }
+    }
+    for (const auto& [part, inner] : analysis.parts()) {
+        for (const Place& place : places(loop.body)) {
+            if (place.stmt != part) continue;
+            auto& ends = place.stmt->value->operands;
+            edits.emplace_back(&ends[ends.size() > 2 ? 2 : 1], inner.trips * factor);
         }
     }
     auto& bounds = loop.value->operands;

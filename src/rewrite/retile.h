@@ -16,11 +16,12 @@ namespace accelopt::rewrite {
 struct TiledLoop {
     nki::Stmt* loop = nullptr;
     LoopRange range;
-    std::int64_t width = 0;           ///< elements of one slice
-    bool by_offset = false;           ///< the loop variable is the offset itself (range(0, n, w))
-    bool touches_hbm = false;         ///< slices are loaded or stored in this loop
-    std::set<std::string> wide_names; ///< tiles of that width
-    int elementwise_operations = 0;   ///< on wide tiles, per iteration
+    std::int64_t width = 0;            ///< elements of one slice
+    bool by_offset = false;            ///< the loop variable is the offset itself (range(0, n, w))
+    bool touches_hbm = false;          ///< slices are loaded or stored in this loop
+    std::set<std::string> wide_names;  ///< tiles of that width
+    int elementwise_operations = 0;    ///< on wide tiles, per iteration
+    bool has_parts = false;            ///< inner loops walk over parts of a slice
 };
 
 /// Says how `loop` is tiled, or why it may not be widened.

@@ -23,14 +23,14 @@ struct Site {
     std::string rule;
     int line = 0;
     std::map<std::string, std::int64_t> parameters;  ///< e.g. width
-    std::string what;        ///< what would change, for the plan's reader
-    std::string relieves;    ///< engines that get less work: "DMA", "PE", "ACT DVE", ...
-    double benefit = 1;      ///< rough size of the gain among sites of all rules, > 0
+    std::string what;                                ///< what would change, for the plan's reader
+    std::string relieves;  ///< engines that get less work: "DMA", "PE", "ACT DVE", ...
+    double benefit = 1;    ///< rough size of the gain among sites of all rules, > 0
 };
 
 /// One rewrite of NKI kernels. Rules read the kernel only; they know no problem.
 class Rule {
- public:
+  public:
     virtual ~Rule() = default;
     virtual std::string name() const = 0;
     /// When and why it helps: one or two sentences.

@@ -14,7 +14,7 @@ using nki::StmtKind;
 namespace {
 
 class Canonical {
- public:
+  public:
     Canonical(const Kernel& kernel, const IntendedChange& change)
         : kernel_(kernel), change_(change) {}
 
@@ -44,15 +44,17 @@ class Canonical {
         return out;
     }
 
- private:
+  private:
     std::string text(const Expr& expr) {
         if (const auto number = kernel_.number(expr)) {
             return number->integral ? std::to_string(number->integer)
                                     : "real " + std::to_string(number->real);
         }
         switch (expr.kind) {
-            case ExprKind::kSubscript: return subscript(expr);
-            case ExprKind::kCall: return call(expr);
+            case ExprKind::kSubscript:
+                return subscript(expr);
+            case ExprKind::kCall:
+                return call(expr);
             case ExprKind::kName:
             case ExprKind::kAttribute: {
                 if (expr.kind == ExprKind::kName) {
@@ -70,7 +72,8 @@ class Canonical {
                 if (!value.iotas.empty()) return value.key();
                 return children(expr);
             }
-            default: return children(expr);
+            default:
+                return children(expr);
         }
     }
 

@@ -13,8 +13,7 @@ namespace accelopt::rewrite {
 /// function changes nothing.
 struct IntendedChange {
     /// A subscript: its base expression and indices, and the loops around it.
-    std::function<void(const nki::Expr& base, std::vector<Index>&,
-                       const std::vector<nki::Stmt*>&)>
+    std::function<void(const nki::Expr& base, std::vector<Index>&, const std::vector<nki::Stmt*>&)>
         access;
     /// The shape of an allocation or fill bound to `name` ("" when not bound directly).
     std::function<void(const std::string& name, Shape&, const std::vector<nki::Stmt*>&)> shape;

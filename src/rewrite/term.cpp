@@ -1,7 +1,5 @@
 #include "rewrite/term.h"
 
-#include <map>
-
 #include "rewrite/index.h"
 #include "rewrite/operation.h"
 
@@ -52,7 +50,7 @@ std::optional<bool> flag(const Expr* expr) {
 }
 
 class Reader {
- public:
+  public:
     explicit Reader(const Kernel& kernel) : kernel_(kernel) {}
 
     std::optional<Term> read(const Expr& expr, bool nested) {
@@ -69,19 +67,22 @@ class Reader {
                 }
                 return tile_term(kernel_, expr);
             }
-            case ExprKind::kBinary: return binary(expr);
+            case ExprKind::kBinary:
+                return binary(expr);
             case ExprKind::kUnary: {
                 if (expr.text != "-") return std::nullopt;
                 auto inner = read(*expr.operands[0], true);
                 if (!inner) return std::nullopt;
                 return operation_term("multiply", {*inner, number_term(-1)});
             }
-            case ExprKind::kCall: return call(expr);
-            default: return std::nullopt;
+            case ExprKind::kCall:
+                return call(expr);
+            default:
+                return std::nullopt;
         }
     }
 
- private:
+  private:
     std::optional<Term> binary(const Expr& expr) {
         static const std::map<std::string, std::string> kOperators = {
             {"+", "add"}, {"-", "subtract"}, {"*", "multiply"}, {"/", "divide"}};
@@ -121,8 +122,8 @@ class Reader {
         }
         const std::string op = path.substr(3);
         if (op == "copy" || op == "where") return std::nullopt;
-        static const std::set<std::string> kPairs = {"add", "subtract", "multiply", "divide",
-                                                     "maximum", "minimum", "power"};
+        static const std::set<std::string> kPairs = {"add",     "subtract", "multiply", "divide",
+                                                     "maximum", "minimum",  "power"};
         if (kPairs.count(op) > 0) {
             return pair(op, operand(argument(call, 0, "x")), operand(argument(call, 1, "y")));
         }
@@ -146,7 +147,8 @@ class Reader {
 
     static std::optional<Term> ordered(const std::string& op, std::optional<Term> a,
                                        std::optional<Term> b, bool reverse) {
-        return reverse ? pair(op, std::move(b), std::move(a)) : pair(op, std::move(a), std::move(b));
+        return reverse ? pair(op, std::move(b), std::move(a))
+                       : pair(op, std::move(a), std::move(b));
     }
 
     std::optional<Term> activation(const Expr& call) {
@@ -264,24 +266,31 @@ std::set<std::string> memories_of(const Kernel& kernel, const Term& term) {
 
 Definitions::Definitions(Kernel& kernel) : kernel_(kernel) {
     for (const Place& place : places(kernel.body())) {
-        if (auto found = read_elementwise(kernel, place)) all_.push_back(std::move(*found));
+        auto found = read_elementwise(kernel, place);
+        if (!found) continue;
+        by_stmt_[place.stmt] = all_.size();
+        all_.push_back(std::move(*found));
     }
 }
 
 const Elementwise* Definitions::at(const Stmt& stmt) const {
-    for (const Elementwise& item : all_) {
-        if (item.place.stmt == &stmt) return &item;
-    }
-    return nullptr;
+    const auto entry = by_stmt_.find(&stmt);
+    return entry == by_stmt_.end() ? nullptr : &all_[entry->second];
+}
+
+const Effects& Definitions::effects(const Stmt& stmt) const {
+    const auto entry = effects_.find(&stmt);
+    if (entry != effects_.end()) return entry->second;
+    return effects_.emplace(&stmt, kernel_.effects(stmt)).first->second;
 }
 
 bool Definitions::unchanged(const std::set<std::string>& memories, const nki::Block& block,
                             std::size_t from, std::size_t to) const {
     for (std::size_t i = from; i < to; ++i) {
-        const Effects effects = kernel_.effects(*block[i]);
-        if (effects.unknown) return false;
+        const Effects& change = effects(*block[i]);
+        if (change.unknown) return false;
         for (const std::string& memory : memories) {
-            if (effects.writes.count(memory) > 0) return false;
+            if (change.writes.count(memory) > 0) return false;
         }
     }
     return true;
@@ -302,8 +311,8 @@ const Elementwise* Definitions::reaching(const Term& tile, const Place& use,
             if (operands.count(memory) > 0) return nullptr;
             return unchanged(operands, *use.block, i + 1, use.index) ? found : nullptr;
         }
-        const Effects effects = kernel_.effects(stmt);
-        if (effects.unknown || effects.writes.count(memory) > 0) return nullptr;
+        const Effects& change = effects(stmt);
+        if (change.unknown || change.writes.count(memory) > 0) return nullptr;
     }
     return nullptr;
 }

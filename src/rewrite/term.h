@@ -1,6 +1,8 @@
 #pragma once
 
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -45,7 +47,7 @@ std::optional<Elementwise> read_elementwise(const Kernel& kernel, const Place& p
 
 /// Definitions that reach a use within one block.
 class Definitions {
- public:
+  public:
     explicit Definitions(Kernel& kernel);
 
     /// The elementwise definition of `tile` that a statement at `use` sees, provided that computing
@@ -59,9 +61,13 @@ class Definitions {
     bool unchanged(const std::set<std::string>& memories, const nki::Block& block, std::size_t from,
                    std::size_t to) const;
 
- private:
+  private:
+    const Effects& effects(const nki::Stmt& stmt) const;
+
     Kernel& kernel_;
     std::vector<Elementwise> all_;
+    std::map<const nki::Stmt*, std::size_t> by_stmt_;
+    mutable std::map<const nki::Stmt*, Effects> effects_;  ///< filled on demand
 };
 
 /// Memory classes of the tiles in a term.

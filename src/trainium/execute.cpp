@@ -54,7 +54,7 @@ class Executor {
             if (id < 0 || static_cast<std::size_t>(id) >= program.tensors.size()) {
                 throw Error(ErrorSource::kInternal, "output", "an output that is no tensor");
             }
-            written_.try_emplace(id, map_of(program.tensors[id]));
+            outputs_.try_emplace(id, Output{map_of(program.tensors[id])});
         }
     }
 
@@ -67,14 +67,15 @@ class Executor {
         }
     }
 
-    std::vector<OutputArray> outputs() {
+    std::vector<OutputArray> take_outputs() {
         std::vector<OutputArray> arrays;
         for (const nki::TensorId id : program_.outputs) {
             const nki::Tensor& tensor = program_.tensors[id];
             OutputArray array;
             array.dtype = tensor.dtype;
             array.shape = tensor.shape;
-            array.unwritten_elements = written_.at(id).unwritten();
+            array.unwritten_elements = outputs_.at(id).written.unwritten();
+            poison(id);
             const bool again = std::count(program_.outputs.begin(), program_.outputs.end(), id) > 1;
             array.bytes = again ? memory_.output(id) : std::move(memory_.output(id));
             arrays.push_back(std::move(array));
@@ -83,17 +84,32 @@ class Executor {
     }
 
   private:
+    /// An output, which holds zeros where nothing was stored until somebody looks.
+    struct Output {
+        WrittenMap written;
+        bool poisoned = false;
+    };
+
+    void poison(nki::TensorId tensor) {
+        const auto found = outputs_.find(tensor);
+        if (found == outputs_.end() || found->second.poisoned) return;
+        memory_.fill_gaps(tensor, found->second.written);
+        found->second.poisoned = true;
+    }
+
     void run_operation(const Operation& operation) {
         resolve(operation, resolved_);
-        if (resolved_.space.empty) return;
-        line_ = operation.line;
         const Space& target_space = resolved_.target_space(operation);
-        if (!target_space.empty) {
-            const auto found = written_.find(resolved_.target.tensor);
-            const nki::Tensor& tensor = program_.tensors[resolved_.target.tensor];
-            require_inside(resolved_.target, target_space, tensor, operation);
-            if (found != written_.end()) found->second.write(resolved_.target, target_space);
-        }
+        if (resolved_.space.empty || target_space.empty) return;
+        line_ = operation.line;
+        require_inside(resolved_.target, target_space, program_.tensors[resolved_.target.tensor],
+                       operation);
+        compute(operation);
+        const auto found = outputs_.find(resolved_.target.tensor);
+        if (found != outputs_.end()) found->second.written.write(resolved_.target, target_space);
+    }
+
+    void compute(const Operation& operation) {
         switch (operation.opcode) {
             case Opcode::kReduce:
                 return reduce(operation);
@@ -135,6 +151,7 @@ class Executor {
     Operand source(const Operation& operation, const Access& access, const Space& space) {
         const nki::Tensor& tensor = program_.tensors[access.tensor];
         require_inside(access, space, tensor, operation);
+        poison(access.tensor);
         const Operand operand = bind(access, memory_.read(access.tensor, access.block, line_));
         const Space& target_space = resolved_.target_space(operation);
         if (!may_overlap(resolved_.target, target_space, access, space, tensor.free_elements)) {
@@ -321,7 +338,7 @@ class Executor {
 
     const nki::Program& program_;
     TileMemory memory_;
-    std::map<nki::TensorId, WrittenMap> written_;
+    std::map<nki::TensorId, Output> outputs_;
     std::vector<std::unique_ptr<ScratchBlock>> scratch_;  ///< of the current operation
     Resolved resolved_;
     int line_ = 0;
@@ -351,7 +368,7 @@ Result<std::vector<OutputArray>, nki::Finding> execute(const nki::Program& progr
     try {
         execution::Executor executor(program, tiles, inputs, limits);
         executor.run();
-        return executor.outputs();
+        return executor.take_outputs();
     } catch (const execution::MemoryExhausted& exhausted) {
         return Failure{execution::memory_finding(exhausted, limits)};
     } catch (const std::bad_alloc&) {

@@ -36,13 +36,16 @@ struct OutputArray {
 
 struct ExecutionLimits {
     std::int64_t memory_bytes = 8'000'000'000;
-    int threads = 1;  ///< fixed, so that bits do not follow ranks
+    int threads = 1;  ///< kept for callers: values are computed on the calling thread alone, so
+                      ///< that bits do not follow ranks; run evaluators side by side instead
 };
 
 /// Runs a program on data: float32 elementwise arithmetic (Highway), float32-accumulated products
 /// (oneDNN), other dtypes rounded on write. Outputs start poisoned with a finite out-of-range
 /// value. `inputs` are in the order of the kernel's tensor arguments and are never written.
-/// The error is a resource_limit/memory finding.
+/// The error is a resource_limit/memory finding. Throws Error(kInternal) for a program that no
+/// front end makes (a view outside its tensor, a store to an input) and for inputs of the wrong
+/// size.
 Result<std::vector<OutputArray>, nki::Finding> execute(const nki::Program& program,
                                                        std::span<const InputArray> inputs,
                                                        const ExecutionLimits& limits);

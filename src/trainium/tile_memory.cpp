@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -16,6 +20,20 @@ namespace accelopt::trainium::execution {
 namespace {
 
 constexpr std::align_val_t kAlignment{64};
+
+/// Asks for large pages before a large array is first touched: the faults of 4 KiB pages take
+/// longer than the arithmetic of a streaming kernel. Only a hint; failure changes nothing.
+void prefer_huge_pages([[maybe_unused]] std::byte* data, [[maybe_unused]] std::int64_t bytes) {
+#if defined(__linux__)
+    constexpr std::int64_t kHugePage = 2 << 20;
+    if (bytes < 2 * kHugePage) return;
+    const auto address = reinterpret_cast<std::uintptr_t>(data);
+    const std::uintptr_t first = (address + kHugePage - 1) / kHugePage * kHugePage;
+    const std::uintptr_t last =
+        (address + static_cast<std::uintptr_t>(bytes)) / kHugePage * kHugePage;
+    (void)madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
+#endif
+}
 
 bool is_fixed(const nki::Tensor& tensor) {
     return tensor.role == nki::TensorRole::kInput || tensor.role == nki::TensorRole::kConstant;
@@ -51,7 +69,10 @@ std::byte* BlockPool::take(std::int64_t bytes) {
     if (bytes > limit_ - held_) return nullptr;
     auto* block = static_cast<std::byte*>(
         ::operator new(static_cast<std::size_t>(bytes), kAlignment, std::nothrow));
-    if (block != nullptr) held_ += bytes;
+    if (block != nullptr) {
+        held_ += bytes;
+        prefer_huge_pages(block, bytes);
+    }
     return block;
 }
 
@@ -66,17 +87,21 @@ void BlockPool::give(std::byte* block, std::int64_t bytes) {
     free_[std::max<std::int64_t>(bytes, 1)].push_back(block);
 }
 
+std::size_t TileTable::BlockHash::operator()(const BlockKey& key) const {
+    std::uint64_t hash = static_cast<std::uint64_t>(key.block) * 0x9E3779B97F4A7C15u;
+    hash ^= static_cast<std::uint64_t>(key.tensor) + (hash >> 32);
+    return static_cast<std::size_t>(hash * 0xFF51AFD7ED558CCDu);
+}
+
 TileTable::TileTable(const nki::Program& program) : program_(program) {
-    for (const nki::Tensor& tensor : program.tensors) {
-        first_.push_back(tensor_.size());
-        tensor_.insert(tensor_.end(), static_cast<std::size_t>(tensor.blocks), tensor.id);
-    }
+    // Tile k is block 0 of tensor k; further tiles are made as operations name them.
+    for (const nki::Tensor& tensor : program.tensors) tensor_.push_back(tensor.id);
     last_use_.assign(tensor_.size(), -1);
     const auto count = static_cast<std::int64_t>(program.operations.size());
     for (std::int64_t i = 0; i < count; ++i) {
         const nki::Operation& operation = program.operations[i];
         const auto use = [&](const nki::View& view) {
-            last_use_[tile_of(view.tensor, view.block)] = i;
+            last_use_[number(view.tensor, view.block)] = i;
         };
         for_each_read_view(operation, use);
         use(operation.dst);
@@ -92,13 +117,29 @@ TileTable::TileTable(const nki::Program& program) : program_(program) {
     }
 }
 
+std::size_t TileTable::number(nki::TensorId tensor, std::int64_t block) {
+    if (block > 0 && tensor >= 0 && static_cast<std::size_t>(tensor) < program_.tensors.size() &&
+        block < program_.tensors[tensor].blocks) {
+        const auto [found, made] = blocks_.try_emplace({tensor, block}, tensor_.size());
+        if (made) {
+            tensor_.push_back(tensor);
+            last_use_.push_back(-1);
+        }
+        return found->second;
+    }
+    return tile_of(tensor, block);
+}
+
 std::size_t TileTable::tile_of(nki::TensorId tensor, std::int64_t block) const {
-    if (tensor < 0 || static_cast<std::size_t>(tensor) >= first_.size() || block < 0 ||
-        block >= program_.tensors[tensor].blocks) {
+    if (block == 0 && tensor >= 0 && static_cast<std::size_t>(tensor) < program_.tensors.size()) {
+        return static_cast<std::size_t>(tensor);
+    }
+    const auto found = blocks_.find({tensor, block});
+    if (found == blocks_.end()) {
         throw Error(ErrorSource::kInternal, "tile",
                     fmt::format("no block {} of tensor {}", block, tensor));
     }
-    return first_[tensor] + static_cast<std::size_t>(block);
+    return found->second;
 }
 
 std::span<const std::size_t> TileTable::ending_at(std::int64_t index) const {
@@ -173,9 +214,11 @@ std::byte* TileMemory::allocate(std::size_t tile, bool poison, int line) {
     if (tensor.role == nki::TensorRole::kOutput) {
         if (!pool_.reserve(bytes)) throw MemoryExhausted{bytes, line};
         std::vector<std::byte>& array = own_[tensor.id];
+        array.reserve(static_cast<std::size_t>(bytes));
+        prefer_huge_pages(array.data(), bytes);
         array.resize(static_cast<std::size_t>(bytes));
         data = array.data();
-        poison = true;
+        poison = false;
     } else {
         data = pool_.take(bytes);
         if (data == nullptr) throw MemoryExhausted{bytes, line};
@@ -209,6 +252,14 @@ void TileMemory::release(std::int64_t index) {
         pool_.give(data_[tile], tile_bytes(tensor));
         data_[tile] = nullptr;
     }
+}
+
+void TileMemory::fill_gaps(nki::TensorId output, const WrittenMap& map) {
+    const NumberFormat form = format(output);
+    std::byte* data = read(output, 0, program_.tensors[output].line);
+    map.for_each_gap([&](std::int64_t begin, std::int64_t count) {
+        fill_with_poison(form, data + begin * storage_bytes(form.storage), count);
+    });
 }
 
 std::vector<std::byte>& TileMemory::output(nki::TensorId tensor) {

@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "nki/program.h"
 #include "trainium/execute.h"
 #include "trainium/number_format.h"
+#include "trainium/written_map.h"
 
 namespace accelopt::trainium::execution {
 
@@ -61,12 +63,13 @@ class ScratchBlock {
     std::byte* data_ = nullptr;
 };
 
-/// Numbers the tiles of a program (every block of every tensor) and knows when each is used last.
+/// Numbers the tiles of a program (every block of a tensor that some operation touches, so that
+/// tensors of absurdly many blocks cost nothing) and knows when each is used last.
 class TileTable {
   public:
     explicit TileTable(const nki::Program& program);
 
-    /// Throws Error(kInternal) for a view of no tensor or no block.
+    /// Throws Error(kInternal) for a view of no tensor or of a block that no operation touches.
     std::size_t tile_of(nki::TensorId tensor, std::int64_t block) const;
     std::size_t size() const { return last_use_.size(); }
     nki::TensorId tensor_of(std::size_t tile) const { return tensor_[tile]; }
@@ -76,9 +79,20 @@ class TileTable {
     std::span<const std::size_t> ending_at(std::int64_t index) const;
 
   private:
+    struct BlockKey {
+        nki::TensorId tensor;
+        std::int64_t block;
+        bool operator==(const BlockKey&) const = default;
+    };
+    struct BlockHash {
+        std::size_t operator()(const BlockKey& key) const;
+    };
+
+    std::size_t number(nki::TensorId tensor, std::int64_t block);
+
     const nki::Program& program_;
-    std::vector<std::size_t> first_;     ///< first tile of a tensor
-    std::vector<nki::TensorId> tensor_;  ///< tensor of a tile
+    std::unordered_map<BlockKey, std::size_t, BlockHash> blocks_;  ///< all but block 0
+    std::vector<nki::TensorId> tensor_;  ///< tensor of a tile; block 0 of each comes first
     std::vector<std::int64_t> last_use_;
     std::vector<std::size_t> ending_;        ///< tiles ordered by last use
     std::vector<std::size_t> ending_begin_;  ///< where those of an operation start
@@ -95,15 +109,18 @@ class TileMemory {
     TileMemory& operator=(const TileMemory&) = delete;
 
     NumberFormat format(nki::TensorId tensor) const;
-    /// Returns the array of a tile; allocates and poisons it if nothing was written yet.
+    /// Returns the array of a tile; allocates and poisons it if nothing was written yet. Outputs
+    /// are poisoned by fill_gaps() instead, since most are written as a whole.
     std::byte* read(nki::TensorId tensor, std::int64_t block, int line);
     /// The same for writing; `whole` tells that every element will be written at once. Throws
     /// Error(kInternal) for an input or a constant.
     std::byte* write(nki::TensorId tensor, std::int64_t block, bool whole, int line);
     /// Releases the on-chip tiles whose last use was operation `index`.
     void release(std::int64_t index);
-    /// The array of an output, poisoned where nothing was stored; moved out by the caller at the
-    /// end. Throws Error(kInternal) for a tensor of another role.
+    /// Poisons the elements of an output that `map` says were never written.
+    void fill_gaps(nki::TensorId output, const WrittenMap& map);
+    /// The array of an output; moved out by the caller at the end. Throws Error(kInternal) for a
+    /// tensor of another role.
     std::vector<std::byte>& output(nki::TensorId tensor);
 
     BlockPool& pool() { return pool_; }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -23,6 +25,10 @@ class WrittenMap {
     /// Number of elements never written.
     std::int64_t unwritten() const;
     bool anything() const { return state_ != State::kNothing; }
+    /// Calls body(first element, count) for stretches of elements never written, in row-major
+    /// order.
+    template <class Body>
+    void for_each_gap(Body body) const;
 
   private:
     enum class State { kNothing, kAlike, kRows, kAll };
@@ -46,5 +52,26 @@ class WrittenMap {
     std::vector<std::uint64_t> bits_;     ///< one row (kAlike) or all rows (kRows)
     std::vector<std::uint64_t> pattern_;  ///< scratch: the columns of one access
 };
+
+template <class Body>
+void WrittenMap::for_each_gap(Body body) const {
+    if (state_ == State::kAll) return;
+    if (state_ == State::kNothing) return body(std::int64_t{0}, rows_ * columns_);
+    for (std::int64_t row = 0; row < rows_; ++row) {
+        const std::uint64_t* bits = bits_.data() + (state_ == State::kAlike ? 0 : row * words());
+        for (std::int64_t column = 0; column < columns_;) {
+            const std::uint64_t rest = bits[column / 64] >> (column % 64);
+            const std::int64_t left = std::min<std::int64_t>(64 - column % 64, columns_ - column);
+            const std::int64_t set = std::min<std::int64_t>(std::countr_one(rest), left);
+            if (set > 0) {
+                column += set;
+                continue;
+            }
+            const std::int64_t clear = std::min<std::int64_t>(std::countr_zero(rest), left);
+            body(row * columns_ + column, clear);
+            column += clear;
+        }
+    }
+}
 
 }  // namespace accelopt::trainium::execution

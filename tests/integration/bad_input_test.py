@@ -50,7 +50,9 @@ with Workspace() as work:
     profile(work, "endless.py", silu_with("while True: pass"), "resource_limit/steps")
     profile(work, "huge.py", silu_with("waste = nl.ndarray((50000, 50000), dtype=nl.float32, "
                                        "buffer=nl.shared_hbm)"), "resource_limit/memory")
-    profile(work, "file.py", silu_with("open('/etc/passwd')"), "unsupported/", "open")
-    profile(work, "import.py", "import os\n" + silu_with("pass"), "unsupported/", "os")
+    profile(work, "file.py", silu_with("open('/etc/passwd')"),
+            "rejected/forbidden_api", "open")
+    profile(work, "import.py", "import os\n" + silu_with("pass"), "rejected/forbidden_api",
+            "os")
     profile(work, "empty.py", "", "rejected/", code=USAGE)
 print("ok")

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <functional>
 
+#include "core/error.h"
 #include "rewrite/build.h"
 #include "rewrite/edit.h"
 #include "rewrite/emit.h"
@@ -21,8 +22,8 @@ constexpr int kDepth = 8;
 /// An edit must save at least this share of the elementwise work.
 constexpr double kLeastSaving = 1e-4;
 
-using Pattern = std::function<std::optional<Replacement>(Kernel&, const Algebra&,
-                                                         const Elementwise&)>;
+using Pattern =
+    std::function<std::optional<Replacement>(Kernel&, const Algebra&, const Elementwise&)>;
 
 bool same_shape(const Kernel& kernel, const Term& a, const Expr& target) {
     const auto x = kernel.shape(*a.tile);
@@ -32,8 +33,8 @@ bool same_shape(const Kernel& kernel, const Term& a, const Expr& target) {
 
 const std::set<std::string>& activation_functions() {
     static const std::set<std::string> kFunctions = {
-        "exp",  "log",  "sin",     "tanh",     "sigmoid", "sqrt",  "rsqrt",
-        "square", "relu", "gelu", "softplus", "mish",    "arctan", "erf", "silu"};
+        "exp",  "log",  "sin",      "tanh", "sigmoid", "sqrt", "rsqrt", "square",
+        "relu", "gelu", "softplus", "mish", "arctan",  "erf",  "silu"};
     return kFunctions;
 }
 
@@ -162,8 +163,8 @@ std::optional<Replacement> two_tiles(Kernel& kernel, const Algebra& algebra,
         return out;
     }
     if (unit(a)) std::swap(a, b);  // a carries the factor
-    out.value = emit_scaled_pair(kernel, a.tile, a.factor, b.factor < 0 ? "subtract" : "add",
-                                 b.tile);
+    out.value =
+        emit_scaled_pair(kernel, a.tile, a.factor, b.factor < 0 ? "subtract" : "add", b.tile);
     return out;
 }
 
@@ -200,7 +201,7 @@ const std::vector<Pattern>& pair_patterns() {
 
 /// Fuses chains of elementwise statements wherever that saves work.
 class Fusion : public Rule {
- public:
+  public:
     Fusion(std::string name, std::string advice, const std::vector<Pattern>& patterns,
            std::string relieves, double benefit)
         : name_(std::move(name)),
@@ -218,8 +219,9 @@ class Fusion : public Rule {
         if (!kernel) return sites;
         std::map<int, std::vector<int>> by_block;  // line of the loop around -> lines of statements
         const double before = elementwise_cost(*kernel);
+        const Definitions definitions(*kernel);
         for (const Place& place : places(kernel->body())) {
-            auto fused = fuse_at(*kernel, path_to(*kernel, *place.stmt));
+            auto fused = fuse_at(*kernel, definitions, *place.stmt);
             if (!fused) continue;
             const int around = place.loops.empty() ? 0 : place.loops.back()->location.line;
             by_block[around].push_back(place.stmt->location.line);
@@ -233,7 +235,8 @@ class Fusion : public Rule {
             if (line == 0 || lines.size() < 2) continue;
             sites.push_back(site(line,
                                  "fold constant factors and chained elementwise steps in the loop "
-                                 "of line " + std::to_string(line) + " into single instructions",
+                                 "of line " +
+                                     std::to_string(line) + " into single instructions",
                                  1 + 0.25 * static_cast<double>(lines.size())));
         }
         return sites;
@@ -245,12 +248,12 @@ class Fusion : public Rule {
         Stmt* stmt = statement_at(*kernel, site.line);
         if (!stmt) return Failure{std::string("no statement starts on that line")};
         if (stmt->kind == StmtKind::kFor) return fuse_loop(std::move(*kernel), *stmt);
-        auto fused = fuse_at(*kernel, path_to(*kernel, *stmt));
+        auto fused = fuse_at(*kernel, Definitions(*kernel), *stmt);
         if (!fused) return Failure{std::string("nothing on that line can be folded")};
         return fused->take();
     }
 
- private:
+  private:
     Site site(int line, std::string what, double factor) const {
         Site out;
         out.rule = name_;
@@ -262,7 +265,8 @@ class Fusion : public Rule {
     }
 
     /// The kernel with the statement fused by the first pattern that saves work.
-    std::optional<Kernel> fuse_at(Kernel& kernel, const std::vector<std::size_t>& path) const;
+    std::optional<Kernel> fuse_at(Kernel& kernel, const Definitions& definitions,
+                                  const Stmt& stmt) const;
 
     Result<Module, std::string> fuse_loop(Kernel kernel, const Stmt& loop) const;
 
@@ -273,26 +277,23 @@ class Fusion : public Rule {
     double benefit_;
 };
 
-std::optional<Kernel> Fusion::fuse_at(Kernel& kernel, const std::vector<std::size_t>& path) const {
-    const Stmt* stmt = at_path(kernel, path);
-    if (!stmt || stmt->kind != StmtKind::kAssign) return std::nullopt;
-    const auto place = place_of(kernel, *stmt);
-    const auto root = place ? read_elementwise(kernel, *place) : std::nullopt;
+std::optional<Kernel> Fusion::fuse_at(Kernel& kernel, const Definitions& definitions,
+                                      const Stmt& stmt) const {
+    const Elementwise* root = definitions.at(stmt);
     if (!root || !root->engine.empty()) return std::nullopt;
-    const double before = elementwise_cost(kernel);
+    const auto path = path_to(kernel, stmt);
     for (const Pattern& pattern : patterns_) {
+        // Tried on the kernel itself first: most statements match nothing.
+        if (!pattern(kernel, Algebra(definitions, *root), *root)) continue;
         Kernel copy = kernel.clone();
         const auto dead = dead_names(copy);
-        const Definitions definitions(copy);
-        const Elementwise* here = definitions.at(*at_path(copy, path));
-        if (!here) return std::nullopt;
-        const Algebra algebra(definitions, *here);
-        auto replacement = pattern(copy, algebra, *here);
-        if (!replacement) continue;
-        const Elementwise target = *here;
+        const Definitions copied(copy);
+        const Elementwise target = *copied.at(*at_path(copy, path));
+        auto replacement = pattern(copy, Algebra(copied, target), target);
+        require(replacement.has_value(), "a pattern matches the copy of what it matched");
         replace_value(copy, target, std::move(*replacement));
         remove_dead(copy, dead);
-        if (elementwise_cost(copy) < before * (1 - kLeastSaving)) return copy;
+        if (elementwise_cost(copy) < elementwise_cost(kernel) * (1 - kLeastSaving)) return copy;
     }
     return std::nullopt;
 }
@@ -306,8 +307,9 @@ Result<Module, std::string> Fusion::fuse_loop(Kernel kernel, const Stmt& loop) c
         Stmt* now = statement_at(kernel, line);
         if (!now) break;
         // Last statements first: the ends of chains take in what feeds them.
+        const Definitions definitions(kernel);
         for (std::size_t i = now->body.size(); i-- > 0 && !again;) {
-            auto fused = fuse_at(kernel, path_to(kernel, *now->body[i]));
+            auto fused = fuse_at(kernel, definitions, *now->body[i]);
             if (!fused) continue;
             kernel = std::move(*fused);
             again = any = true;

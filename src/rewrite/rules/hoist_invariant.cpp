@@ -24,12 +24,12 @@ namespace {
 
 /// A statement and the loop that it may leave.
 struct Hoist {
-    std::size_t loop = 0;                  ///< index into place.loops: the loop to leave
-    std::vector<std::size_t> kept_loops;   ///< inner loops the value depends on, outermost first
-    std::vector<Stmt*> group;              ///< statements that move, in order; the last is the one
-    Stmt* allocation = nullptr;            ///< of the target array, when it moves too
-    std::vector<std::size_t> new_blocks;   ///< loops that become block dimensions of the target
-    std::optional<std::size_t> dropped;    ///< block dimension of the target that goes
+    std::size_t loop = 0;                 ///< index into place.loops: the loop to leave
+    std::vector<std::size_t> kept_loops;  ///< inner loops the value depends on, outermost first
+    std::vector<Stmt*> group;             ///< statements that move, in order; the last is the one
+    Stmt* allocation = nullptr;           ///< of the target array, when it moves too
+    std::vector<std::size_t> new_blocks;  ///< loops that become block dimensions of the target
+    std::optional<std::size_t> dropped;   ///< block dimension of the target that goes
     std::string target;
 };
 
@@ -45,7 +45,8 @@ bool is_movable_value(const Kernel& kernel, const Expr& value) {
         case CallKind::kElementwise:
         case CallKind::kTranspose:
         case CallKind::kFill:
-        case CallKind::kReduce: return path != "nl.loop_reduce";
+        case CallKind::kReduce:
+            return path != "nl.loop_reduce";
         case CallKind::kMatmul: {
             const Expr* transpose = argument(value, 100, "is_transpose");
             const bool* flag = transpose && transpose->kind == ExprKind::kConstant
@@ -53,12 +54,13 @@ bool is_movable_value(const Kernel& kernel, const Expr& value) {
                                    : nullptr;
             return flag && *flag;
         }
-        default: return false;
+        default:
+            return false;
     }
 }
 
 class Hoister {
- public:
+  public:
     Hoister(Kernel& kernel, const Place& place) : kernel_(kernel), place_(place) {}
 
     Result<Hoist, std::string> plan() {
@@ -87,7 +89,7 @@ class Hoister {
     /// Moves the statement; the kernel is refreshed.
     void move(const Hoist& hoist);
 
- private:
+  private:
     Result<Hoist, std::string> leave(std::size_t i) {
         Hoist hoist;
         hoist.loop = i;
@@ -127,7 +129,8 @@ class Hoister {
             if (!done.insert(name).second) continue;
             const Binding* bound = kernel_.binding(name);
             if (!bound || bound->loop_variable || bound->parameter) {
-                if (bound && kernel_.is_input(name) && is_written(name, kernel_.body())) return false;
+                if (bound && kernel_.is_input(name) && is_written(name, kernel_.body()))
+                    return false;
                 continue;
             }
             const Stmt* maker = bound->stmt;
@@ -142,8 +145,7 @@ class Hoister {
             const bool alone = producer && bound->count == 1 && kernel_.reads(name) == 1 &&
                                producer->kind == StmtKind::kAssign &&
                                producer->targets[0]->kind == ExprKind::kName &&
-                               is_movable_value(kernel_, *producer->value) &&
-                               !is_view_read(name);
+                               is_movable_value(kernel_, *producer->value) && !is_view_read(name);
             if (!alone) return false;
             if (!gather(*producer, loop, hoist, done)) return false;
             hoist.group.insert(hoist.group.begin(), producer);
@@ -163,7 +165,8 @@ class Hoister {
     static bool is_inside(const Stmt& loop, const Stmt* stmt) {
         std::function<bool(const Block&)> search = [&](const Block& block) {
             for (const auto& item : block) {
-                if (item.get() == stmt || search(item->body) || search(item->otherwise)) return true;
+                if (item.get() == stmt || search(item->body) || search(item->otherwise))
+                    return true;
             }
             return false;
         };
@@ -189,8 +192,8 @@ class Hoister {
                 continue;
             }
             if (item.stmt->kind == StmtKind::kFor || item.stmt->kind == StmtKind::kIf) continue;
-            const bool allocates = kernel_.allocation(name) &&
-                                   kernel_.binding(name)->stmt == item.stmt;
+            const bool allocates =
+                kernel_.allocation(name) && kernel_.binding(name)->stmt == item.stmt;
             if (allocates) continue;
             const Effects effects = kernel_.effects(*item.stmt);
             if (effects.writes.count(memory) > 0) return "it is written elsewhere";
@@ -256,8 +259,8 @@ class Hoister {
         if (is_inside(loop, maker)) {
             hoist.allocation = maker;
             for (const std::size_t j : hoist.kept_loops) {
-                const bool outer = std::find(around.begin(), around.end(), place_.loops[j]) !=
-                                   around.end();
+                const bool outer =
+                    std::find(around.begin(), around.end(), place_.loops[j]) != around.end();
                 if (!outer) continue;
                 const auto inner = kernel_.loop_range(*place_.loops[j]);
                 if (inner->start != 0 || inner->step != 1) {
@@ -346,7 +349,8 @@ class Hoister {
                 for (const std::string& name : names) {
                     const Binding* bound = kernel_.binding(name);
                     const Expr* value = bound ? bound->only() : nullptr;
-                    if (!value || !is_index(*bound->stmt) || !is_inside(loop, bound->stmt)) continue;
+                    if (!value || !is_index(*bound->stmt) || !is_inside(loop, bound->stmt))
+                        continue;
                     const ExprPtr spelled = nki::clone(*value);
                     substitute(stmt->value, name, *spelled);
                     for (auto& target : stmt->targets) substitute(target, name, *spelled);
@@ -426,8 +430,7 @@ void Hoister::move(const Hoist& hoist) {
             return make_subscript(make_name(array), std::move(indices));
         };
         visit_slots(kernel_.body(), [&](ExprPtr& node) {
-            if (node->kind == ExprKind::kSubscript &&
-                node->operands[0]->kind == ExprKind::kName &&
+            if (node->kind == ExprKind::kSubscript && node->operands[0]->kind == ExprKind::kName &&
                 node->operands[0]->text == hoist.target) {
                 auto slots = index_slots(*node);
                 node = access(std::move(*slots[0]), std::move(*slots[1]));
@@ -512,7 +515,7 @@ void Hoister::move(const Hoist& hoist) {
 }
 
 class HoistInvariant : public Rule {
- public:
+  public:
     std::string name() const override { return "hoist_invariant"; }
     std::string advice() const override {
         return "A load, transpose or computation that gives the same tile in every iteration of a "
@@ -537,7 +540,7 @@ class HoistInvariant : public Rule {
             const char* what = kind == CallKind::kLoad ? "load" : "computation";
             site.what = std::string("move the ") + what + " of line " + std::to_string(site.line) +
                         " out of the loop over " + loop + " and keep its result on chip";
-            site.relieves = kind == CallKind::kLoad        ? "DMA"
+            site.relieves = kind == CallKind::kLoad                                     ? "DMA"
                             : kind == CallKind::kTranspose || kind == CallKind::kMatmul ? "PE"
                                                                                         : "ACT DVE";
             site.benefit = kind == CallKind::kLoad ? 1.5 : 1.2;
@@ -557,7 +560,7 @@ class HoistInvariant : public Rule {
         return kernel->take();
     }
 
- private:
+  private:
     static Result<bool, std::string> hoist(Kernel& kernel, Stmt& stmt, std::string& loop_name) {
         const auto place = place_of(kernel, stmt);
         if (!place) return Failure{std::string("the statement is not part of the kernel")};

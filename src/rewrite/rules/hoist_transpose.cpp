@@ -38,9 +38,9 @@ ExprPtr* find_matmul(Kernel& kernel, Stmt& stmt) {
 }
 
 struct Transpose {
-    std::size_t first_loop = 0;            ///< the transposes go before this loop
-    std::vector<std::size_t> kept_loops;   ///< loops that select the part of x
-    Shape extents;                         ///< of the part of x
+    std::size_t first_loop = 0;           ///< the transposes go before this loop
+    std::vector<std::size_t> kept_loops;  ///< loops that select the part of x
+    Shape extents;                        ///< of the part of x
     std::string base;
 };
 
@@ -193,7 +193,7 @@ void move(Kernel& kernel, const Place& place, const Transpose& plan) {
 }
 
 class HoistTranspose : public Rule {
- public:
+  public:
     std::string name() const override { return "hoist_transpose"; }
     std::string advice() const override {
         return "nl.matmul transposes its first operand on TensorE at every call; transposing each "
@@ -236,7 +236,7 @@ class HoistTranspose : public Rule {
         return kernel->take();
     }
 
- private:
+  private:
     static bool fits(Kernel& kernel, const Transpose& found, const Place& place) {
         std::int64_t bytes = found.extents[0] * kElementBytes;
         for (const std::size_t j : found.kept_loops) {

@@ -19,7 +19,7 @@ namespace {
 
 struct Load {
     Place place;
-    std::string source;   ///< canonical region, mask and dtype
+    std::string source;  ///< canonical region, mask and dtype
     std::string tensor;
     std::string target;   ///< base name
     std::string indices;  ///< canonical indices of the target, "" when it is a name
@@ -42,8 +42,8 @@ std::optional<Load> read_load(const Kernel& kernel, const Place& place) {
     out.source = canonical_key(kernel, *source);
     for (const char* keyword : {"mask", "dtype"}) {
         const Expr* value = argument(*stmt.value, 100, keyword);
-        out.source += std::string(" ") + keyword + "=" +
-                      (is_none(value) ? "" : mask_key(kernel, *value));
+        out.source +=
+            std::string(" ") + keyword + "=" + (is_none(value) ? "" : mask_key(kernel, *value));
     }
     const Expr& target = *stmt.targets[0];
     out.target = base_name(target);
@@ -112,7 +112,7 @@ bool may_replace(Kernel& kernel, const Load& first, const Load& second) {
 
 /// A second load of a region that is still on chip.
 class ReuseLoad : public Rule {
- public:
+  public:
     std::string name() const override { return "reuse_load"; }
     std::string advice() const override {
         return "A region that is already on chip need not be loaded again: the second load and its "
@@ -160,7 +160,7 @@ class ReuseLoad : public Rule {
         return Failure{std::string("no region is loaded a second time there")};
     }
 
- private:
+  private:
     static std::vector<std::pair<Load, Load>> pairs(Kernel& kernel) {
         std::vector<Load> loads;
         for (const Place& place : places(kernel.body())) {

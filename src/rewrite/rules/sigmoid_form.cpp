@@ -33,10 +33,11 @@ std::optional<Found> find_function(const Algebra& algebra, const Elementwise& ro
 
 /// Longhand forms of sigmoid, silu and rsqrt.
 class SigmoidForm : public Rule {
- public:
+  public:
     std::string name() const override { return "sigmoid_form"; }
     std::string advice() const override {
-        return "exp, add and reciprocal in sequence are a sigmoid (times x: silu), and a reciprocal "
+        return "exp, add and reciprocal in sequence are a sigmoid (times x: silu), and a "
+               "reciprocal "
                "of a square root is rsqrt; ScalarE computes each in one instruction, which frees "
                "VectorE of its slowest operation. It helps where VectorE or ScalarE is busy.";
     }
@@ -45,7 +46,10 @@ class SigmoidForm : public Rule {
         std::vector<Site> sites;
         auto kernel = Kernel::open(nki::clone(subject.module), subject.input_shapes);
         if (!kernel) return sites;
+        const Definitions definitions(*kernel);
         for (const Place& place : places(kernel->body())) {
+            const Elementwise* root = definitions.at(*place.stmt);
+            if (!root || !find_function(Algebra(definitions, *root), *root)) continue;
             std::string function;
             if (!rewrite(*kernel, path_to(*kernel, *place.stmt), function)) continue;
             Site site;
@@ -71,7 +75,7 @@ class SigmoidForm : public Rule {
         return out->take();
     }
 
- private:
+  private:
     static std::optional<Kernel> rewrite(Kernel& kernel, const std::vector<std::size_t>& path,
                                          std::string& function) {
         const Stmt* stmt = at_path(kernel, path);
@@ -91,8 +95,7 @@ class SigmoidForm : public Rule {
         const auto want = copy.shape(*root->target);
         if (!have || !want || *have != *want) return std::nullopt;
         Replacement replacement;
-        replacement.value =
-            emit_activation(copy, found->function, part.tile, part.factor, nullptr);
+        replacement.value = emit_activation(copy, found->function, part.tile, part.factor, nullptr);
         const double before = elementwise_cost(kernel);
         const Elementwise target = *root;
         replace_value(copy, target, std::move(replacement));

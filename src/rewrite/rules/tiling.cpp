@@ -18,8 +18,8 @@ constexpr std::int64_t kWidestTile = 16384;
 std::vector<std::vector<std::size_t>> loops_below(Kernel& kernel, const Stmt* root) {
     std::vector<std::vector<std::size_t>> out;
     for (const Place& place : places(kernel.body())) {
-        const bool below = !root || std::find(place.loops.begin(), place.loops.end(), root) !=
-                                        place.loops.end();
+        const bool below =
+            !root || std::find(place.loops.begin(), place.loops.end(), root) != place.loops.end();
         if (below && place.stmt->kind == StmtKind::kFor && !place.guarded) {
             out.push_back(path_to(kernel, *place.stmt));
         }
@@ -52,7 +52,7 @@ Stmt* loop_at_line(Kernel& kernel, int line) {
 
 /// Loops that load or store neighbouring slices: fewer, longer transfers and instructions.
 class WidenFreeTile : public Rule {
- public:
+  public:
     std::string name() const override { return "widen_free_tile"; }
     std::string advice() const override {
         return "Wider tiles along the free dimension make longer contiguous DMA runs and fewer "
@@ -65,26 +65,11 @@ class WidenFreeTile : public Rule {
         auto kernel = Kernel::open(nki::clone(subject.module), subject.input_shapes);
         if (!kernel) return sites;
         for (const auto& path : loops_below(*kernel, nullptr)) {
+            const auto as_written = analyse_tiling(*kernel, *at_path(*kernel, path));
+            const bool parts = as_written && as_written->has_parts;
+            if (parts) add_sites(*kernel, *kernel, path, true, sites);
             Kernel merged = merge_below(kernel->clone(), path);
-            Stmt* loop = at_path(merged, path);
-            const auto tiled = analyse_tiling(merged, *loop);
-            if (!tiled || !tiled->touches_hbm) continue;
-            const int line = at_path(*kernel, path)->location.line;
-            for (const std::int64_t factor : factors(merged, *loop, *tiled)) {
-                if (!widened(merged, path, factor)) continue;
-                Site site;
-                site.rule = name();
-                site.line = line;
-                site.parameters["width"] = tiled->width * factor;
-                site.what = "make the tiles of the loop over " + tiled->range.variable + " " +
-                            std::to_string(tiled->width * factor) + " elements wide instead of " +
-                            std::to_string(tiled->width) + ", " +
-                            std::to_string(tiled->range.trips / factor) + " iterations instead of " +
-                            std::to_string(tiled->range.trips);
-                site.relieves = "DMA ACT DVE";
-                site.benefit = 1.5 * static_cast<double>(std::min<std::int64_t>(factor, 8));
-                sites.push_back(std::move(site));
-            }
+            add_sites(*kernel, merged, path, false, sites);
         }
         return sites;
     }
@@ -95,20 +80,46 @@ class WidenFreeTile : public Rule {
         Stmt* loop = loop_at_line(*kernel, site.line);
         if (!loop) return Failure{std::string("no loop starts on that line")};
         const auto path = path_to(*kernel, *loop);
-        Kernel merged = merge_below(std::move(*kernel), path);
-        const auto tiled = analyse_tiling(merged, *at_path(merged, path));
+        const bool parts = site.parameters.count("parts") > 0;
+        Kernel base = parts ? std::move(*kernel) : merge_below(std::move(*kernel), path);
+        const auto tiled = analyse_tiling(base, *at_path(base, path));
         if (!tiled) return Failure{tiled.error()};
         const auto width = site.parameters.find("width");
         if (width == site.parameters.end() || width->second <= tiled->width ||
             width->second % tiled->width != 0) {
             return Failure{std::string("that width is no multiple of the tile's")};
         }
-        auto out = widened(merged, path, width->second / tiled->width);
+        auto out = widened(base, path, width->second / tiled->width);
         if (!out) return Failure{out.error()};
         return out->take();
     }
 
- private:
+  private:
+    /// `base` is the kernel that is widened: as written, or with loops over parts merged.
+    void add_sites(Kernel& kernel, Kernel& base, const std::vector<std::size_t>& path, bool parts,
+                   std::vector<Site>& sites) const {
+        Stmt* loop = at_path(base, path);
+        const auto tiled = analyse_tiling(base, *loop);
+        if (!tiled || !tiled->touches_hbm) return;
+        for (const std::int64_t factor : factors(base, *loop, *tiled)) {
+            if (!widened(base, path, factor)) continue;
+            Site site;
+            site.rule = name();
+            site.line = at_path(kernel, path)->location.line;
+            site.parameters["width"] = tiled->width * factor;
+            if (parts) site.parameters["parts"] = 1;
+            site.what = "make the tiles of the loop over " + tiled->range.variable + " " +
+                        std::to_string(tiled->width * factor) + " elements wide instead of " +
+                        std::to_string(tiled->width) + ", " +
+                        std::to_string(tiled->range.trips / factor) + " iterations instead of " +
+                        std::to_string(tiled->range.trips) +
+                        (parts ? ", still computing them in the same parts" : "");
+            site.relieves = parts ? "DMA" : "DMA ACT DVE";
+            site.benefit = 1.5 * static_cast<double>(std::min<std::int64_t>(factor, 8));
+            sites.push_back(std::move(site));
+        }
+    }
+
     static std::vector<std::int64_t> factors(Kernel& kernel, Stmt& loop, const TiledLoop& tiled) {
         std::vector<std::int64_t> out;
         const std::int64_t live = live_bytes(kernel, loop);
@@ -137,7 +148,7 @@ class WidenFreeTile : public Rule {
 
 /// Loops over parts of a tile that is already on chip.
 class MergeSubtiles : public Rule {
- public:
+  public:
     std::string name() const override { return "merge_subtiles"; }
     std::string advice() const override {
         return "A tile that is on chip can be processed by one instruction instead of a loop over "
@@ -157,11 +168,10 @@ class MergeSubtiles : public Rule {
             Site site;
             site.rule = name();
             site.line = loop->location.line;
-            site.what = "process whole tiles of " +
-                        std::to_string(tiled->width * tiled->range.trips) +
-                        " elements instead of " + std::to_string(tiled->range.trips) +
-                        " parts of " + std::to_string(tiled->width) + " (loop over " +
-                        tiled->range.variable + ")";
+            site.what =
+                "process whole tiles of " + std::to_string(tiled->width * tiled->range.trips) +
+                " elements instead of " + std::to_string(tiled->range.trips) + " parts of " +
+                std::to_string(tiled->width) + " (loop over " + tiled->range.variable + ")";
             site.relieves = "ACT DVE";
             site.benefit = 1.2;
             sites.push_back(std::move(site));
@@ -182,7 +192,7 @@ class MergeSubtiles : public Rule {
         return out->take();
     }
 
- private:
+  private:
     static Result<Kernel, std::string> merge(const Kernel& kernel,
                                              const std::vector<std::size_t>& path,
                                              std::int64_t trips) {

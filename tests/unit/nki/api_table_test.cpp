@@ -1,6 +1,5 @@
-#include <catch2/catch.hpp>
-
 #include <algorithm>
+#include <catch2/catch.hpp>
 
 #include "nki/api.h"
 #include "trace_support.h"
@@ -14,7 +13,8 @@ TEST_CASE("api entries are sorted, unique and name their module", "[nki]") {
     CHECK(std::adjacent_find(names.begin(), names.end()) == names.end());
     CHECK(std::find(names.begin(), names.end(), "nisa.activation") != names.end());
     for (const std::string& name : names)
-        CHECK((name.rfind("nl.", 0) == 0 || name.rfind("nisa.", 0) == 0 || name.rfind("nki.", 0) == 0));
+        CHECK((name.rfind("nl.", 0) == 0 || name.rfind("nisa.", 0) == 0 ||
+               name.rfind("nki.", 0) == 0));
 }
 
 TEST_CASE("every api entry has a documented section and distinct parameters", "[nki]") {
@@ -52,7 +52,8 @@ TEST_CASE("argument binding follows the parameter table", "[nki]") {
     CHECK(message("nl.exp(tile, msk=None)") ==
           "type_error: nl.exp() got an unexpected keyword argument 'msk', did you mean 'mask'?");
     CHECK(message("nl.exp()") == "type_error: nl.exp() is missing the argument 'x'");
-    CHECK(message("nl.exp(tile, None)") == "type_error: nl.exp() takes 1 positional arguments, got 2");
+    CHECK(message("nl.exp(tile, None)") ==
+          "type_error: nl.exp() takes 1 positional arguments, got 2");
     CHECK(message("nl.exp(tile, x=tile)") ==
           "type_error: nl.exp() got multiple values for argument 'x'");
     CHECK(message("nl.exp(3)") == "type_error: argument 'x' of nl.exp must be a tile, not 3");
@@ -72,8 +73,8 @@ TEST_CASE("arguments can be spread from sequences and dicts", "[nki]") {
 }
 
 TEST_CASE("a finding names the operation, its shapes and its limit", "[nki]") {
-    const auto result = trace_body("a = nl.load(x)\nreturn nisa.nc_matmul(a, a)", "x",
-                                   {tensor({128, 256})});
+    const auto result =
+        trace_body("a = nl.load(x)\nreturn nisa.nc_matmul(a, a)", "x", {tensor({128, 256})});
     REQUIRE_FALSE(result);
     const Finding& finding = result.error();
     CHECK(finding.code == "size_of_dimension_exceed_arch_limit");

@@ -27,7 +27,8 @@ TEST_CASE("other results get a fresh tile of their site", "[nki][destinations]")
                                   "    tile = nl.load(x[:, k * 256:(k + 1) * 256])\n"
                                   "    nl.store(y[:, k * 256:(k + 1) * 256], nl.exp(tile) + 1)\n"
                                   "return y");
-    CHECK(opcodes(program) == "load activation tensor_scalar store load activation tensor_scalar store");
+    CHECK(opcodes(program) ==
+          "load activation tensor_scalar store load activation tensor_scalar store");
     REQUIRE(program.tensors.size() == 8);
     const Tensor& first = program.tensors[program.operations[0].dst.tensor];
     const Tensor& second = program.tensors[program.operations[4].dst.tensor];
@@ -38,14 +39,16 @@ TEST_CASE("other results get a fresh tile of their site", "[nki][destinations]")
     CHECK(first.site != program.tensors[program.operations[1].dst.tensor].site);
 }
 
-TEST_CASE("matmul results are fresh in PSUM and are copied on the way to SBUF", "[nki][destinations]") {
-    const Program program = legal("y = nl.ndarray((128, 128), dtype=x.dtype, buffer=nl.shared_hbm)\n"
-                                  "a = nl.load(x)\n"
-                                  "product = nisa.nc_matmul(a, a)\n"
-                                  "s = nl.ndarray((nl.par_dim(128), 128), dtype=nl.float32)\n"
-                                  "s[...] = nisa.nc_matmul(a, a)\n"
-                                  "nl.store(y, s)\nreturn y",
-                                  "x", {tensor({128, 128})});
+TEST_CASE("matmul results are fresh in PSUM and are copied on the way to SBUF",
+          "[nki][destinations]") {
+    const Program program = legal(
+        "y = nl.ndarray((128, 128), dtype=x.dtype, buffer=nl.shared_hbm)\n"
+        "a = nl.load(x)\n"
+        "product = nisa.nc_matmul(a, a)\n"
+        "s = nl.ndarray((nl.par_dim(128), 128), dtype=nl.float32)\n"
+        "s[...] = nisa.nc_matmul(a, a)\n"
+        "nl.store(y, s)\nreturn y",
+        "x", {tensor({128, 128})});
     CHECK(opcodes(program) == "load matmul matmul copy store");
     CHECK(program.tensors[program.operations[1].dst.tensor].buffer == Buffer::kPsum);
     CHECK(program.tensors[program.operations[2].dst.tensor].buffer == Buffer::kPsum);
@@ -54,18 +57,19 @@ TEST_CASE("matmul results are fresh in PSUM and are copied on the way to SBUF", 
 }
 
 TEST_CASE("+= into PSUM accumulates, elsewhere it adds in place", "[nki][destinations]") {
-    const Program program = legal("y = nl.ndarray((128, 128), dtype=x.dtype, buffer=nl.shared_hbm)\n"
-                                  "a = nl.load(x)\n"
-                                  "acc = nl.zeros((nl.par_dim(128), 128), dtype=nl.float32, buffer=nl.psum)\n"
-                                  "acc += nisa.nc_matmul(a, a)\n"
-                                  "acc[0:128, 0:128] += nl.matmul(a, a, transpose_x=True)\n"
-                                  "s = nl.zeros((nl.par_dim(128), 128), dtype=nl.float32)\n"
-                                  "s += acc\n"
-                                  "s += 1.5\n"
-                                  "s *= nl.exp(a)\n"
-                                  "s[:, 0:64] -= s[:, 64:65]\n"
-                                  "nl.store(y, s)\nreturn y",
-                                  "x", {tensor({128, 128})});
+    const Program program = legal(
+        "y = nl.ndarray((128, 128), dtype=x.dtype, buffer=nl.shared_hbm)\n"
+        "a = nl.load(x)\n"
+        "acc = nl.zeros((nl.par_dim(128), 128), dtype=nl.float32, buffer=nl.psum)\n"
+        "acc += nisa.nc_matmul(a, a)\n"
+        "acc[0:128, 0:128] += nl.matmul(a, a, transpose_x=True)\n"
+        "s = nl.zeros((nl.par_dim(128), 128), dtype=nl.float32)\n"
+        "s += acc\n"
+        "s += 1.5\n"
+        "s *= nl.exp(a)\n"
+        "s[:, 0:64] -= s[:, 64:65]\n"
+        "nl.store(y, s)\nreturn y",
+        "x", {tensor({128, 128})});
     CHECK(opcodes(program) ==
           "load memset matmul matmul memset tensor_tensor tensor_scalar activation tensor_tensor "
           "tensor_scalar store");
@@ -123,7 +127,8 @@ TEST_CASE("a broadcast over partitions is made once per value", "[nki][destinati
           "store");
 }
 
-TEST_CASE("loop_reduce starts in the first iteration and combines in the others", "[nki][destinations]") {
+TEST_CASE("loop_reduce starts in the first iteration and combines in the others",
+          "[nki][destinations]") {
     const Program named = legal(
         "y = nl.ndarray((128, 1), dtype=x.dtype, buffer=nl.shared_hbm)\n"
         "for i in nl.affine_range(2):\n"
@@ -145,7 +150,9 @@ TEST_CASE("loop_reduce starts in the first iteration and combines in the others"
         const Program program = legal(
             "y = nl.ndarray((128, 1), dtype=x.dtype, buffer=nl.shared_hbm)\n"
             "t = nl.sum(nl.load(x), axis=1)\n"
-            "s = " + start + "\n"
+            "s = " +
+            start +
+            "\n"
             "for k in nl.affine_range(2):\n"
             "    s[...] = nl.loop_reduce(t, op=nl.add, loop_indices=[k])\n"
             "nl.store(y, s)\nreturn y");

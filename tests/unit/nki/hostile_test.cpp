@@ -19,17 +19,39 @@ TraceOptions steps(std::int64_t n) {
 }  // namespace
 
 TEST_CASE("a kernel reaches no file, process, clock or interpreter", "[nki][hostile]") {
-    for (const char* statement :
-         {"import os", "import sys", "import subprocess as s", "from os import path", "import time",
-          "import socket", "import ctypes", "import builtins", "from importlib import import_module",
-          "import random", "import numpy.random as r; import os.path", "open('/etc/passwd')",
-          "eval('1')", "exec('1')", "compile('1', '', 'eval')", "__import__('os')", "globals()",
-          "locals()", "vars()", "input()", "breakpoint()", "dir()", "setattr(x, 'a', 1)",
-          "__builtins__", "x.__class__", "(lambda: 0).__globals__", "nl.__dict__",
-          "getattr(nl, '__' + 'loader__')", "f'{x.__doc__}'"}) {
+    for (const char* statement : {"import os",
+                                  "import sys",
+                                  "import subprocess as s",
+                                  "from os import path",
+                                  "import time",
+                                  "import socket",
+                                  "import ctypes",
+                                  "import builtins",
+                                  "from importlib import import_module",
+                                  "import random",
+                                  "import numpy.random as r; import os.path",
+                                  "open('/etc/passwd')",
+                                  "eval('1')",
+                                  "exec('1')",
+                                  "compile('1', '', 'eval')",
+                                  "__import__('os')",
+                                  "globals()",
+                                  "locals()",
+                                  "vars()",
+                                  "input()",
+                                  "breakpoint()",
+                                  "dir()",
+                                  "setattr(x, 'a', 1)",
+                                  "__builtins__",
+                                  "x.__class__",
+                                  "(lambda: 0).__globals__",
+                                  "nl.__dict__",
+                                  "getattr(nl, '__' + 'loader__')",
+                                  "f'{x.__doc__}'"}) {
         INFO(statement);
         const std::string code = verdict(statement);
-        const bool refused = code == "rejected/forbidden_api" || code == "unsupported/python_feature";
+        const bool refused =
+            code == "rejected/forbidden_api" || code == "unsupported/python_feature";
         if (std::string(statement) == "__builtins__") {
             CHECK(verdict("return __builtins__()") == "rejected/forbidden_api");
         } else {
@@ -42,7 +64,8 @@ TEST_CASE("a kernel reaches no file, process, clock or interpreter", "[nki][host
 
 TEST_CASE("budgets stop endless kernels", "[nki][hostile]") {
     const std::string head = "import neuronxcc.nki.language as nl\ndef kernel(x):\n";
-    CHECK(outcome(head + "    while True:\n        pass\n", steps(100'000)) == "resource_limit/steps");
+    CHECK(outcome(head + "    while True:\n        pass\n", steps(100'000)) ==
+          "resource_limit/steps");
     CHECK(outcome(head + "    for i in range(10**18):\n        pass\n", steps(100'000)) ==
           "resource_limit/steps");
     CHECK(outcome(head + "    return sum(range(10**9))\n", steps(100'000)) ==
@@ -88,11 +111,13 @@ TEST_CASE("memory budgets hold before anything is allocated", "[nki][hostile]") 
 }
 
 TEST_CASE("deep and cyclic values neither overflow the stack nor leak", "[nki][hostile]") {
-    CHECK(verdict("a = []\nfor i in range(200000):\n    a = [a]\nreturn x") == "rejected/output_alias");
+    CHECK(verdict("a = []\nfor i in range(200000):\n    a = [a]\nreturn x") ==
+          "rejected/output_alias");
     CHECK(verdict("a = []\na.append(a)\nb = {}\nb['b'] = b\nf = lambda: f\nreturn x") ==
           "rejected/output_alias");
     CHECK(verdict("a = []\nfor i in range(2000):\n    a = [a]\nb = []\n"
-                  "for i in range(2000):\n    b = [b]\nreturn a == b") == "resource_limit/recursion");
+                  "for i in range(2000):\n    b = [b]\nreturn a == b") ==
+          "resource_limit/recursion");
     CHECK(verdict("a = []\na.append(a)\nassert False, a") == "rejected/assertion_failed");
     CHECK(verdict("t = ()\nfor i in range(100):\n    t = (t, t)\nreturn t == (t,)") ==
           "rejected/output_type");

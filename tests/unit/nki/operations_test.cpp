@@ -12,7 +12,8 @@ std::vector<Operation> compute(const std::string& expression, Program* whole = n
         "t = nl.load(x)\nv = nl.load(x[:, 3:4])\n"
         "z = " +
         expression + "\nnl.store(y[0:z.shape[0], 0:z.shape[1]], z)\nreturn y");
-    const std::vector<Operation> inner(program.operations.begin() + 2, program.operations.end() - 1);
+    const std::vector<Operation> inner(program.operations.begin() + 2,
+                                       program.operations.end() - 1);
     if (whole != nullptr) *whole = std::move(program);
     return inner;
 }
@@ -27,14 +28,14 @@ Operation single(const std::string& expression) {
 
 TEST_CASE("unary functions are activations", "[nki][operations]") {
     const std::pair<const char*, ActFunction> functions[] = {
-        {"exp", ActFunction::kExp},       {"log", ActFunction::kLog},
-        {"tanh", ActFunction::kTanh},     {"sigmoid", ActFunction::kSigmoid},
-        {"relu", ActFunction::kRelu},     {"gelu", ActFunction::kGelu},
-        {"silu", ActFunction::kSilu},     {"sqrt", ActFunction::kSqrt},
-        {"rsqrt", ActFunction::kRsqrt},   {"square", ActFunction::kSquare},
-        {"abs", ActFunction::kAbs},       {"sign", ActFunction::kSign},
-        {"erf", ActFunction::kErf},       {"softplus", ActFunction::kSoftplus},
-        {"floor", ActFunction::kFloor},   {"gelu_apprx_tanh", ActFunction::kGeluApproxTanh}};
+        {"exp", ActFunction::kExp},     {"log", ActFunction::kLog},
+        {"tanh", ActFunction::kTanh},   {"sigmoid", ActFunction::kSigmoid},
+        {"relu", ActFunction::kRelu},   {"gelu", ActFunction::kGelu},
+        {"silu", ActFunction::kSilu},   {"sqrt", ActFunction::kSqrt},
+        {"rsqrt", ActFunction::kRsqrt}, {"square", ActFunction::kSquare},
+        {"abs", ActFunction::kAbs},     {"sign", ActFunction::kSign},
+        {"erf", ActFunction::kErf},     {"softplus", ActFunction::kSoftplus},
+        {"floor", ActFunction::kFloor}, {"gelu_apprx_tanh", ActFunction::kGeluApproxTanh}};
     for (const auto& [name, function] : functions) {
         INFO(name);
         const Operation op = single("nl." + std::string(name) + "(t)");
@@ -112,7 +113,7 @@ TEST_CASE("operands that differ in factorisation only are split alike", "[nki][o
         "b = nl.ndarray((nl.par_dim(128), 4, 130), dtype=nl.float32)\n"
         "b[:, :, 0:128] = nl.load(x).reshape((128, 4, 128))\n"
         "nl.store(y, nisa.tensor_tensor(a, b[:, :, 0:128], op=nl.add))\nreturn y");
-    const Operation& op = program.operations[2];
+    const Operation& op = program.operations[3];
     CHECK(op.opcode == Opcode::kTensorTensor);
     CHECK(text(op.src[0]) == "0/0 [128:512 4:128 128:1]");
     CHECK(text(op.src[1]) == "0/0 [128:520 4:130 128:1]");
@@ -130,8 +131,8 @@ TEST_CASE("nisa.activation takes a scale and a bias", "[nki][operations]") {
 
 TEST_CASE("nisa.activation reduces on the side", "[nki][operations]") {
     Program program;
-    const auto ops = compute(
-        "nisa.activation_reduce(nl.square, t, reduce_op=np.add, reduce_res=v)", &program);
+    const auto ops =
+        compute("nisa.activation_reduce(nl.square, t, reduce_op=np.add, reduce_res=v)", &program);
     REQUIRE(ops.size() == 2);
     CHECK(ops[0].opcode == Opcode::kActivation);
     CHECK(ops[1].opcode == Opcode::kReduce);
@@ -203,17 +204,18 @@ TEST_CASE("is_transpose is a transpose only with a known identity", "[nki][opera
     CHECK(opcodes(legal(head + "one[0:32, 0:1] = 2.0\n" + use)) == "load load memset matmul store");
     CHECK(opcodes(legal(head + "one = nl.load(x[:, 0:128])\n" + use)) ==
           "load load load matmul store");
-    const Program part = legal(head +
-                               "nl.store(y[0:128, 0:64], nisa.nc_matmul(t[0:64, :], one[0:64, 0:64], "
-                               "is_moving_onezero=True, is_transpose=True))\nreturn y");
+    const Program part =
+        legal(head +
+              "nl.store(y[0:128, 0:64], nisa.nc_matmul(t[0:64, :], one[0:64, 0:64], "
+              "is_moving_onezero=True, is_transpose=True))\nreturn y");
     CHECK(part.operations[2].opcode == Opcode::kTranspose);
     CHECK(part.operations[2].moving_onezero);
     CHECK(text(part.operations[2].dst) == "0/0 [128:64 64:1]");
 }
 
 TEST_CASE("scan, select, iota, memset and copies", "[nki][operations]") {
-    const Operation scan = single(
-        "nisa.tensor_tensor_scan(t, t, initial=v, op0=np.multiply, op1=np.add)");
+    const Operation scan =
+        single("nisa.tensor_tensor_scan(t, t, initial=v, op0=np.multiply, op1=np.add)");
     CHECK(scan.opcode == Opcode::kScan);
     CHECK(scan.operand0.vector);
     CHECK(scan.op1 == AluOp::kAdd);
@@ -234,8 +236,8 @@ TEST_CASE("scan, select, iota, memset and copies", "[nki][operations]") {
     CHECK(iota.iota[1] == 1);
     CHECK(single("nisa.memset((128, 4), 3.5, dtype=nl.float32)").operand0.immediate == 3.5);
     CHECK(single("nisa.tensor_copy(t, engine=nisa.scalar_engine)").engine == Engine::kScalar);
-    const auto selected = compute(
-        "nisa.affine_select(nl.arange(128)[:, None] >= nl.arange(512)[None, :], t, -1.0)");
+    const auto selected =
+        compute("nisa.affine_select(nl.arange(128)[:, None] >= nl.arange(512)[None, :], t, -1.0)");
     REQUIRE(selected.size() == 2);
     CHECK(selected[0].opcode == Opcode::kMemset);
     CHECK(selected[0].operand0.immediate == -1.0);

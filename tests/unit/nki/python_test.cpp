@@ -88,7 +88,8 @@ std::string after(const std::string& statements, const std::string& expected) {
 }  // namespace
 
 TEST_CASE("statements follow Python", "[nki][python]") {
-    CHECK(after("a, (b, *c), d = 1, (2, 3, 4), 5\nresult = [a, b, c, d]", "[1, 2, [3, 4], 5]") == "ok");
+    CHECK(after("a, (b, *c), d = 1, (2, 3, 4), 5\nresult = [a, b, c, d]", "[1, 2, [3, 4], 5]") ==
+          "ok");
     CHECK(after("result = 0\nfor i in range(10):\n    if i == 2:\n        continue\n"
                 "    if i == 5:\n        break\n    result += i\nelse:\n    result = -1",
                 "8") == "ok");

@@ -315,3 +315,19 @@ TEST_CASE("an input of the wrong size is an internal error") {
     const std::vector<InputArray> arrays{input.as_input()};
     REQUIRE_THROWS_AS(execute(b.program, arrays, {}), Error);
 }
+
+TEST_CASE("an output read before all of it is written shows poison, not zeros") {
+    ProgramBuilder b;
+    const auto in = b.input({2, 100});
+    const auto tile = b.tile(Buffer::kSbuf, 2, 100);
+    const auto out = b.output({4, 100});
+    b.load(tile, in);
+    b.add(Opcode::kStore, b.part(out, 0, 2, 0, 100), {b.whole(tile)});
+    // Rows 1 and 2, of which only the first is written, move to rows 2 and 3.
+    b.add(Opcode::kDmaCopy, b.part(out, 2, 2, 0, 100), {b.part(out, 1, 2, 0, 100)});
+    std::int64_t unwritten = 0;
+    const auto got = run(b, encode_array(DType::kFloat32, counting(200)), &unwritten);
+    REQUIRE(unwritten == 0);
+    REQUIRE(got[2 * 100 + 5] == 105);
+    REQUIRE(got[3 * 100 + 5] == poison_value(DType::kFloat32));
+}

@@ -135,3 +135,38 @@ TEST_CASE("mask terms with extreme coefficients do not overflow") {
     });
     REQUIRE(active == 13);  // i + j >= 2
 }
+
+TEST_CASE("gaps are exactly the elements that were not written") {
+    auto random = RandomStream::keyed(11, "gaps");
+    for (int trial = 0; trial < 200; ++trial) {
+        INFO("trial " << trial);
+        const std::int64_t rows = pick(random, 1, 5);
+        const std::int64_t columns = pick(random, 1, 200);
+        WrittenMap map(rows, columns);
+        std::vector<char> flags(static_cast<std::size_t>(rows * columns), 0);
+        const std::int64_t writes = pick(random, 0, 4);
+        for (std::int64_t k = 0; k < writes; ++k) {
+            Space space;
+            space.rank = 2;
+            const bool all_rows = random.below(2) == 0;
+            const std::int64_t r = all_rows ? rows : pick(random, 1, rows);
+            const std::int64_t c = pick(random, 1, columns);
+            space.count = {r, c};
+            Access access;
+            access.stride = {columns, 1};
+            access.offset = pick(random, 0, rows - r) * columns + pick(random, 0, columns - c);
+            map.write(access, space);
+            for (const std::int64_t at : addresses(access, space)) flags[at] = 1;
+        }
+        std::int64_t last = 0;
+        map.for_each_gap([&](std::int64_t begin, std::int64_t count) {
+            REQUIRE(begin >= last);
+            for (std::int64_t i = begin; i < begin + count; ++i) {
+                REQUIRE(flags[i] == 0);
+                flags[i] = 2;
+            }
+            last = begin + count;
+        });
+        for (const char flag : flags) REQUIRE(flag != 0);
+    }
+}

@@ -1,5 +1,4 @@
 #include <catch2/catch.hpp>
-#include <chrono>
 
 #include "unit/trainium/execute_builder.h"
 
@@ -303,4 +302,20 @@ TEST_CASE("one tile larger than SBUF is rejected, one that just fits is not") {
         b.store(out, tile);
         REQUIRE(verdict(b) == (columns == 48 * 1024 ? "ok" : "rejected/sbuf_capacity"));
     }
+}
+
+TEST_CASE("tensors of absurdly many blocks cost only the blocks that are used") {
+    ProgramBuilder b;
+    const auto in = b.input({1, 1});
+    const auto tile = b.tile(Buffer::kSbuf, 1, 1, DType::kFloat32, 200'000'000'000);
+    const auto out = b.output({1, 1});
+    const View far = b.whole(tile, 199'999'999'999);
+    b.add(Opcode::kLoad, far, {b.whole(in)});
+    b.add(Opcode::kStore, b.whole(out), {far});
+    REQUIRE(verdict(b) == "ok");
+    const float value = 3;
+    const std::vector<InputArray> inputs{{&value, 4}};
+    const auto result = execute(b.program, inputs, {});
+    REQUIRE(result.ok());
+    REQUIRE(decode_array(DType::kFloat32, result->at(0).bytes)[0] == 3);
 }

@@ -7,7 +7,7 @@ import neuronxcc.nki.language as nl
 
 @nki.jit
 def kernel(x):
-    rows = [1]
+    text = "tile"
     while True:
-        rows = rows + rows
+        text = text + text
     return x
