@@ -128,6 +128,12 @@ void keep_freed_memory() {
     mallopt(M_TRIM_THRESHOLD, 512 << 20);
 }
 
+/// Gives memory back after an evaluation that needed unusually much.
+void return_excess_memory() {
+    constexpr std::size_t kKept = std::size_t{2} << 30;
+    if (mallinfo2().fordblks > kKept) malloc_trim(0);
+}
+
 int serve(const accelopt::eval::EvaluatorOptions& options) {
     keep_freed_memory();
     // Whatever else prints in this process (a reference's print) must not reach the protocol.
@@ -145,6 +151,7 @@ int serve(const accelopt::eval::EvaluatorOptions& options) {
             std::fprintf(stderr, "accelopt-eval: nobody reads the replies\n");
             return static_cast<int>(ExitCode::kInternal);
         }
+        return_excess_memory();
     }
 }
 

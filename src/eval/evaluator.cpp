@@ -218,6 +218,11 @@ std::optional<nki::Program> Run::trace(const nki::Module& module) {
     options.entry = request_.entry;
     options.limits.steps = request_.limits.steps;
     options.limits.memory_bytes = request_.limits.memory_bytes;
+    // A program of many tiny operations may take a quarter of the budget, which growing the list
+    // of operations and lowering it for the timing model multiply.
+    options.limits.operations = std::clamp<std::int64_t>(
+        request_.limits.memory_bytes / 4 / static_cast<std::int64_t>(sizeof(nki::Operation)), 1,
+        options.limits.operations);
     options.limits.partitions = machine_.partitions;
     options.limits.sbuf_partition_bytes = machine_.sbuf_partition_bytes;
     options.limits.psum_partition_bytes = machine_.psum_partition_bytes;

@@ -84,8 +84,16 @@ AccessTracker::Conflict AccessTracker::conflict(const Record& record, int contex
     if (loop < 0 || loops_.kind_of(loop) != LoopKind::kAffine) return found;
     found.loop = loop;
     found.line = record.line;
-    found.associative = record.associative;
     return found;
+}
+
+/// The newest and the oldest access that a record stands for.
+AccessTracker::Conflict AccessTracker::conflict_with_any(const Record& record, int context) const {
+    const Conflict found = conflict(record, context);
+    if (found.loop >= 0 || record.first_context == record.context) return found;
+    Record first = record;
+    first.context = record.first_context;
+    return conflict(first, context);
 }
 
 AccessTracker::Conflict AccessTracker::on_write(const View& view, const Tensor& tensor, int context,
@@ -100,6 +108,12 @@ AccessTracker::Conflict AccessTracker::on_write(const View& view, const Tensor& 
         if (record.associative && associative) return Conflict{};
         return conflict(record, context);
     };
+    for (const Record& read : tile.reads) {
+        if (!overlap(read.region, fresh.region)) continue;
+        Conflict found = conflict_with_any(read, context);
+        found.after_read = true;
+        if (found.loop >= 0) return found;
+    }
     if (!tile.many) {
         Record* same = nullptr;
         for (Record& record : tile.few) {
@@ -127,27 +141,30 @@ AccessTracker::Conflict AccessTracker::on_write(const View& view, const Tensor& 
     return found;
 }
 
-AccessTracker::Conflict AccessTracker::on_read(const View& view, const Tensor& tensor,
-                                               int context) const {
-    const auto tile = tiles_.find(key(view));
-    if (tile == tiles_.end()) return {};
+AccessTracker::Conflict AccessTracker::on_read(const View& view, const Tensor& tensor, int context,
+                                               int line) {
+    Tile& tile = tiles_[key(view)];
     const Region region = region_of(view, tensor);
     // What this iteration reads may be the sum of what earlier ones added.
-    const auto collides = [&](const Record& record) {
-        const Conflict found = conflict(record, context);
-        if (found.loop >= 0 || record.first_context == record.context) return found;
-        Record first = record;
-        first.context = record.first_context;
-        return conflict(first, context);
-    };
-    for (const Record& record : tile->second.few) {
+    for (const Record& record : tile.few) {
         if (!overlap(record.region, region)) continue;
-        const Conflict found = collides(record);
+        const Conflict found = conflict_with_any(record, context);
         if (found.loop >= 0) return found;
     }
-    if (!tile->second.many) return {};
-    const auto it = tile->second.many->find(region.hash);
-    return it == tile->second.many->end() ? Conflict{} : collides(it->second);
+    if (tile.many) {
+        const auto it = tile.many->find(region.hash);
+        const Conflict found =
+            it == tile.many->end() ? Conflict{} : conflict_with_any(it->second, context);
+        if (found.loop >= 0) return found;
+    }
+    for (Record& read : tile.reads) {
+        if (read.region.hash != region.hash) continue;
+        read.context = context;
+        read.line = line;
+        return {};
+    }
+    if (tile.reads.size() < kFew) tile.reads.push_back({region, context, line, false, context});
+    return {};
 }
 
 }  // namespace accelopt::nki::interp

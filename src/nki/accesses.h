@@ -37,13 +37,13 @@ class AccessTracker {
     explicit AccessTracker(const LoopTracker& loops) : loops_(loops) {}
 
     struct Conflict {
-        int loop = -1;  ///< index into Program::loops; -1 = none
-        int line = 0;   ///< of the earlier write
-        bool associative = false;
+        int loop = -1;            ///< index into Program::loops; -1 = none
+        int line = 0;             ///< of the earlier access
+        bool after_read = false;  ///< the earlier access was a read
     };
     Conflict on_write(const View& view, const Tensor& tensor, int context, bool associative,
                       int line);
-    Conflict on_read(const View& view, const Tensor& tensor, int context) const;
+    Conflict on_read(const View& view, const Tensor& tensor, int context, int line);
 
   private:
     struct Record {
@@ -51,11 +51,12 @@ class AccessTracker {
         int context = 0;
         int line = 0;
         bool associative = false;
-        int first_context = 0;  ///< of the oldest associative write that this one continues
+        int first_context = 0;  ///< of the oldest associative write, or read, of the region
     };
     /// The writes to one tile: a few regions are compared with each other, many by identity only.
     struct Tile {
         std::vector<Record> few;
+        std::vector<Record> reads;
         std::unique_ptr<std::unordered_map<std::uint64_t, Record>> many;
     };
     static constexpr std::size_t kFew = 24;
@@ -65,6 +66,7 @@ class AccessTracker {
                static_cast<std::uint64_t>(view.block);
     }
     Conflict conflict(const Record& record, int context) const;
+    Conflict conflict_with_any(const Record& record, int context) const;
 
     const LoopTracker& loops_;
     std::unordered_map<std::uint64_t, Tile> tiles_;

@@ -78,6 +78,8 @@ class Builder {
     bool is_identity(const Tile& tile) const;
     /// Raises local_variable_used_out_of_scope for a tile of an iteration that has ended.
     void check_scope(const Tile& tile);
+    /// True when the iteration that made the tile has not ended.
+    bool in_scope(const Tile& tile) { return loops_.ended_scope(states_[tile.tensor].context) < 0; }
 
     Program& program() { return program_; }
     const TraceLimits& limits() const { return limits_; }
@@ -113,7 +115,7 @@ class Builder {
     void check_output(const Tile& destination) const;
     void check_bank(const View& view, const Tile& destination) const;
     void track(const Operation& operation, const OpRequest& request);
-    void track_read(const View& view, int context);
+    void track_read(const View& view, int context, int line);
     [[noreturn]] void dependency(const View& view, const AccessTracker::Conflict& conflict,
                                  bool write) const;
     [[noreturn]] void partition_mismatch(const OpRequest& request, const Tile& destination) const;

@@ -126,12 +126,15 @@ void Builder::dependency(const View& view, const AccessTracker::Conflict& confli
     const Tensor& t = tensor(view.tensor);
     const std::string name = t.name.empty() ? "tile" : t.name;
     const std::string what =
-        write ? fmt::format("different iterations of '{}' write to the same part of '{}'",
-                            loop.variable, name)
-              : fmt::format("an iteration of '{}' reads what another one writes to '{}'",
-                            loop.variable, name);
+        !write ? fmt::format("an iteration of '{}' reads what another one writes to '{}'",
+                             loop.variable, name)
+        : conflict.after_read
+            ? fmt::format("an iteration of '{}' writes to what another one reads of '{}'",
+                          loop.variable, name)
+            : fmt::format("different iterations of '{}' write to the same part of '{}'",
+                          loop.variable, name);
     rejected("unexpected_output_dependencies",
-             fmt::format("{} (affine_range of line {}, earlier write in line {})", what, loop.line,
+             fmt::format("{} (affine_range of line {}, earlier access in line {})", what, loop.line,
                          conflict.line))
         .shape(t.shape)
         .remedy(
@@ -140,11 +143,11 @@ void Builder::dependency(const View& view, const AccessTracker::Conflict& confli
         .raise();
 }
 
-void Builder::track_read(const View& view, int context) {
+void Builder::track_read(const View& view, int context, int line) {
     const TensorState& state = states_[view.tensor];
     if (!loops_.affine_between(state.context, context)) return;
     const AccessTracker::Conflict found =
-        accesses_.on_read(view, program_.tensors[view.tensor], context);
+        accesses_.on_read(view, program_.tensors[view.tensor], context, line);
     if (found.loop >= 0) dependency(view, found, false);
 }
 
@@ -153,11 +156,11 @@ void Builder::track(const Operation& operation, const OpRequest& request) {
     const bool associative = request.associative || operation.accumulate;
     for (int k = 0; k < operation.sources; ++k) {
         if (associative && operation.src[k] == operation.dst) continue;
-        track_read(operation.src[k], context);
+        track_read(operation.src[k], context, operation.line);
     }
     for (const ScalarOperand* scalar :
          {&operation.scale, &operation.bias, &operation.operand0, &operation.operand1})
-        if (scalar->vector) track_read(scalar->view, context);
+        if (scalar->vector) track_read(scalar->view, context, operation.line);
     if (!loops_.affine_between(states_[operation.dst.tensor].context, context)) return;
     const AccessTracker::Conflict found =
         accesses_.on_write(operation.dst, program_.tensors[operation.dst.tensor], context,

@@ -159,6 +159,8 @@ Value Evaluator::dispatch(const Value& callee, std::vector<Value>& arguments, Ke
             return call_builtin(static_cast<int>(callee.integer()), arguments, keywords);
         case Kind::kNumpy:
             return call_numpy(static_cast<int>(callee.integer()), arguments, keywords);
+        case Kind::kOpaque:
+            return callee;  // typing constructs mean nothing here
         case Kind::kMethod:
             return call_method(callee.as<Method>(), arguments, keywords);
         case Kind::kApi: {

@@ -257,7 +257,7 @@ void Evaluator::assign_name(const Node& target, Value value) {
         OpRequest& request = value.as<Pending>().request;
         // nl.loop_reduce updates the tile that the name already stands for.
         if (request.loop_reduce && place.is(Kind::kTile) &&
-            place.as<Tile>().shape() == request.shape) {
+            place.as<Tile>().shape() == request.shape && builder_.in_scope(place.as<Tile>())) {
             store_into(place.ref<Tile>(), value);
             return;
         }

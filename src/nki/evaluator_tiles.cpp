@@ -90,6 +90,7 @@ OpRequest Evaluator::request_here(Opcode opcode) const {
 }
 
 Value Evaluator::pending(OpRequest request) {
+    if (request.shape.size() == 1) request.shape.resize(2, 1);  // a column is [P, 1]
     const Ref<Pending> made = heap_.make<Pending>();
     made->request = std::move(request);
     return Value::object(Kind::kPending, made);

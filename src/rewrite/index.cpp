@@ -1,5 +1,7 @@
 #include "rewrite/index.h"
 
+#include <cstdio>
+
 #include "nki/syntax/printer.h"
 #include "rewrite/build.h"
 
@@ -11,6 +13,14 @@ using nki::ExprKind;
 namespace {
 
 constexpr int kDepth = 12;
+
+/// Arithmetic that wraps instead of being undefined: indices of such size are rejected elsewhere.
+std::int64_t wrapped_sum(std::int64_t a, std::int64_t b) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+}
+std::int64_t wrapped_product(std::int64_t a, std::int64_t b) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+}
 
 Affine variable(const std::string& name) {
     Affine out;
@@ -142,18 +152,22 @@ std::string Affine::key() const {
 
 Affine operator+(const Affine& a, const Affine& b) {
     Affine out = a;
-    out.constant += b.constant;
-    for (const auto& [name, factor] : b.variables) out.variables[name] += factor;
-    for (const auto& [iota, factor] : b.iotas) out.iotas[iota] += factor;
+    out.constant = wrapped_sum(out.constant, b.constant);
+    for (const auto& [name, factor] : b.variables) {
+        out.variables[name] = wrapped_sum(out.variables[name], factor);
+    }
+    for (const auto& [iota, factor] : b.iotas) {
+        out.iotas[iota] = wrapped_sum(out.iotas[iota], factor);
+    }
     prune(out);
     return out;
 }
 
 Affine operator*(const Affine& a, std::int64_t factor) {
     Affine out = a;
-    out.constant *= factor;
-    for (auto& [name, value] : out.variables) value *= factor;
-    for (auto& [iota, value] : out.iotas) value *= factor;
+    out.constant = wrapped_product(out.constant, factor);
+    for (auto& [name, value] : out.variables) value = wrapped_product(value, factor);
+    for (auto& [iota, value] : out.iotas) value = wrapped_product(value, factor);
     prune(out);
     return out;
 }
@@ -271,10 +285,20 @@ std::vector<Index> read_indices(const Kernel& kernel, const Expr& subscript) {
     return out;
 }
 
+namespace {
+
+std::string real_key(double value) {
+    char text[40];
+    std::snprintf(text, sizeof text, "%.17g", value);
+    return text;
+}
+
+}  // namespace
+
 std::string canonical_key(const Kernel& kernel, const Expr& expr) {
     if (const auto number = kernel.number(expr)) {
         if (number->integral) return std::to_string(number->integer);
-        return std::to_string(number->real);
+        return real_key(number->real);
     }
     if (expr.kind == ExprKind::kSubscript) {
         std::string out = canonical_key(kernel, *expr.operands[0]);

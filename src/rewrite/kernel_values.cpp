@@ -141,6 +141,8 @@ std::optional<Number> Kernel::number(const Expr& expr, int depth) const {
     switch (expr.kind) {
         case ExprKind::kConstant:
             if (const auto* integer = std::get_if<std::int64_t>(&expr.constant)) {
+                // Larger ones are no sizes, and arithmetic on them could overflow.
+                if (*integer > kLargest || *integer < -kLargest) return std::nullopt;
                 return of_integer(*integer);
             }
             if (const auto* real = std::get_if<double>(&expr.constant)) return of_real(*real);

@@ -15,6 +15,8 @@ using nki::StmtKind;
 
 namespace {
 
+constexpr std::int64_t kBeyondMemory = std::int64_t{1} << 30;
+
 /// Position of the partition dimension in an allocation's shape.
 std::size_t partition_axis(const Kernel& kernel, const Expr& allocation) {
     const Expr* extents = argument(allocation, 0, "shape");
@@ -33,7 +35,9 @@ std::int64_t bytes_without(const Kernel& kernel, const std::string& name,
     const std::size_t partition = made ? partition_axis(kernel, *made) : 0;
     std::int64_t bytes = kElementBytes;
     for (std::size_t i = 0; i < extents->size(); ++i) {
-        if (i != partition && skipped.count(i) == 0) bytes *= (*extents)[i];
+        if (i == partition || skipped.count(i) > 0) continue;
+        // Beyond any memory it no longer matters how far.
+        bytes = std::min(bytes, kBeyondMemory) * std::min((*extents)[i], kBeyondMemory);
     }
     return bytes;
 }

@@ -42,6 +42,7 @@ class TilingAnalysis {
         if (range_.trips < 2) return Failure{std::string("the loop runs once")};
         if (!find_width()) return Failure{error_};
         find_local_arrays();
+        check_shared_memory();
         walk(loop_.body);
         if (!error_.empty()) return Failure{error_};
         TiledLoop out;
@@ -128,6 +129,36 @@ class TilingAnalysis {
         width_ = *widths.begin();
         if (width_ == 1) fail("slices of one element");
         return width_ > 1;
+    }
+
+    /// What an iteration writes, another one may not read: a written tensor or array is accessed at
+    /// one and the same slice.
+    void check_shared_memory() {
+        std::set<std::string> written;
+        for (const auto& stmt : loop_.body) {
+            const Effects effects = kernel_.effects(*stmt);
+            if (effects.unknown) fail("a call with unknown effects");
+            written.insert(effects.writes.begin(), effects.writes.end());
+        }
+        std::map<std::string, std::set<std::string>> slices;  // "" = not at the loop's slice
+        std::map<std::string, int> whole;
+        visit(loop_.body, [&](const Expr& node) {
+            const std::string memory = kernel_.memory(base_name(node));
+            if (written.count(memory) == 0) return true;
+            if (node.kind == ExprKind::kName) ++whole[memory];
+            if (node.kind != ExprKind::kSubscript) return true;
+            --whole[memory];
+            const Index last = read_indices(kernel_, node).back();
+            const bool moves = last.offset.depends_on(range_.variable);
+            slices[memory].insert(moves ? last.key() : "");
+            return true;
+        });
+        for (const auto& [memory, keys] : slices) {
+            const bool moving = keys.size() > 1 || *keys.begin() != "";
+            if (moving && (keys.size() > 1 || whole[memory] > 0)) {
+                fail("one slice written and another one read");
+            }
+        }
     }
 
     /// Arrays used in this loop only, as wide as a slice.

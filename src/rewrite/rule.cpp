@@ -10,6 +10,7 @@ const std::vector<std::unique_ptr<Rule>>& all_rules() {
         rules.push_back(make_sigmoid_form());
         rules.push_back(make_fuse_elementwise());
         rules.push_back(make_fuse_scalar_tensor());
+        rules.push_back(make_move_factor_out());
         rules.push_back(make_hoist_transpose());
         rules.push_back(make_hoist_invariant());
         rules.push_back(make_reuse_load());

@@ -54,6 +54,6 @@ std::unique_ptr<Rule> make_sigmoid_form();
 std::unique_ptr<Rule> make_hoist_invariant();
 std::unique_ptr<Rule> make_hoist_transpose();
 std::unique_ptr<Rule> make_reuse_load();
-std::unique_ptr<Rule> make_delay_row_scale();
+std::unique_ptr<Rule> make_move_factor_out();
 
 }  // namespace accelopt::rewrite

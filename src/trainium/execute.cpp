@@ -190,59 +190,64 @@ class Executor {
         return source(operation, resolved_.source[k], resolved_.space);
     }
 
+    static void add_binary(Chain& chain, AluOp op, bool reverse, const Operand& operand) {
+        if (op == AluOp::kNone || (op == AluOp::kBypass && !reverse)) return;
+        ChainStep step;
+        step.kind = reverse ? Kind::kReversed : Kind::kBinary;
+        step.op = op;
+        step.operand = chain.add_operand(operand);
+        chain.add_step(step);
+    }
+
+    static void add_unary(Chain& chain, nki::ActFunction function) {
+        ChainStep step;
+        step.function = function;
+        chain.add_step(step);
+    }
+
+    void add_activation(Chain& chain, const Operation& operation) {
+        if (operation.scale.vector || operation.scale.immediate != 1.0) {
+            add_binary(chain, AluOp::kMultiply, false,
+                       scalar(operation, operation.scale, resolved_.scale));
+        }
+        if (operation.bias.vector || operation.bias.immediate != 0.0) {
+            add_binary(chain, AluOp::kAdd, false,
+                       scalar(operation, operation.bias, resolved_.bias));
+        }
+        if (operation.function == nki::ActFunction::kInvert && chain.step_count == 0) {
+            // Bits of integers stay integers.
+            add_binary(chain, AluOp::kBitwiseXor, false,
+                       Operand::of(inversion_mask(chain.operands[0].format.value)));
+        } else if (operation.function != nki::ActFunction::kCopy) {
+            add_unary(chain, operation.function);
+        }
+    }
+
     void elementwise(const Operation& operation) {
         Chain chain;
-        if (operation.opcode == Opcode::kMemset) {
-            chain.add_operand(Operand::of(operation.operand0.immediate));
-        } else {
-            chain.add_operand(source(operation, 0));
-        }
-        const auto binary = [&](AluOp op, bool reverse, const Operand& operand) {
-            if (op == AluOp::kNone || (op == AluOp::kBypass && !reverse)) return;
-            ChainStep step;
-            step.kind = reverse ? Kind::kReversed : Kind::kBinary;
-            step.op = op;
-            step.operand = chain.add_operand(operand);
-            chain.add_step(step);
-        };
-        const auto unary = [&](nki::ActFunction function) {
-            ChainStep step;
-            step.function = function;
-            chain.add_step(step);
-        };
+        chain.add_operand(operation.opcode == Opcode::kMemset
+                              ? Operand::of(operation.operand0.immediate)
+                              : source(operation, 0));
         switch (operation.opcode) {
             case Opcode::kActivation:
-                if (operation.scale.vector || operation.scale.immediate != 1.0) {
-                    binary(AluOp::kMultiply, false,
-                           scalar(operation, operation.scale, resolved_.scale));
-                }
-                if (operation.bias.vector || operation.bias.immediate != 0.0) {
-                    binary(AluOp::kAdd, false, scalar(operation, operation.bias, resolved_.bias));
-                }
-                if (operation.function == nki::ActFunction::kInvert && chain.step_count == 0) {
-                    // Bits of integers stay integers.
-                    binary(AluOp::kBitwiseXor, false,
-                           Operand::of(inversion_mask(chain.operands[0].format.value)));
-                } else if (operation.function != nki::ActFunction::kCopy) {
-                    unary(operation.function);
-                }
+                add_activation(chain, operation);
                 break;
             case Opcode::kTensorScalar:
-                binary(operation.op0, operation.reverse0,
-                       scalar(operation, operation.operand0, resolved_.operand0));
-                binary(operation.op1, operation.reverse1,
-                       scalar(operation, operation.operand1, resolved_.operand1));
+                add_binary(chain, operation.op0, operation.reverse0,
+                           scalar(operation, operation.operand0, resolved_.operand0));
+                add_binary(chain, operation.op1, operation.reverse1,
+                           scalar(operation, operation.operand1, resolved_.operand1));
                 break;
             case Opcode::kTensorTensor:
-                binary(operation.op0, operation.reverse0, source(operation, 1));
+                add_binary(chain, operation.op0, operation.reverse0, source(operation, 1));
                 break;
             case Opcode::kScalarTensorTensor:
-                binary(operation.op0, operation.reverse0,
-                       scalar(operation, operation.operand0, resolved_.operand0));
-                binary(operation.op1, operation.reverse1, source(operation, 1));
+                add_binary(chain, operation.op0, operation.reverse0,
+                           scalar(operation, operation.operand0, resolved_.operand0));
+                add_binary(chain, operation.op1, operation.reverse1, source(operation, 1));
                 break;
             case Opcode::kReciprocal:
-                unary(nki::ActFunction::kReciprocal);
+                add_unary(chain, nki::ActFunction::kReciprocal);
                 break;
             case Opcode::kSelect: {
                 ChainStep step;

@@ -73,8 +73,6 @@ class TileTable {
     std::size_t tile_of(nki::TensorId tensor, std::int64_t block) const;
     std::size_t size() const { return last_use_.size(); }
     nki::TensorId tensor_of(std::size_t tile) const { return tensor_[tile]; }
-    /// Index of the last operation that touches a tile, or -1.
-    std::int64_t last_use(std::size_t tile) const { return last_use_[tile]; }
     /// Tiles whose last use is operation `index`.
     std::span<const std::size_t> ending_at(std::int64_t index) const;
 

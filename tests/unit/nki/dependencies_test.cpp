@@ -60,6 +60,15 @@ TEST_CASE("a scan hidden in an affine_range is found", "[nki][dependencies]") {
     CHECK(looped("affine_range", "    s[:, i:i + 1] = nl.add(s[:, i:i + 1], t[:, 0:1])\n") == "ok");
 }
 
+TEST_CASE("an iteration may not write what another one reads before", "[nki][dependencies]") {
+    const std::string shift = "    s[:, i:i + 1] = nl.copy(s[:, i + 1:i + 2])\n";
+    CHECK(looped("affine_range", shift) == kCarried);
+    CHECK(looped("sequential_range", shift) == "ok");
+    CHECK(looped("affine_range",
+                 "    u = nl.exp(s)\n    if i == 3:\n        s[...] = nl.copy(t)\n") == kCarried);
+    CHECK(looped("affine_range", "    u = nl.exp(s)\n    v = nl.exp(s[:, 0:4])\n") == "ok");
+}
+
 TEST_CASE("only the affine loop around the conflict counts", "[nki][dependencies]") {
     const auto nested = [](const std::string& outer, const std::string& inner,
                            const std::string& index) {
@@ -140,7 +149,7 @@ TEST_CASE("the finding names the loop and the earlier write", "[nki][dependencie
     CHECK(result.error().line == kBodyLine + 4);
     CHECK(result.error().message ==
           "different iterations of 'i' write to the same part of 's' (affine_range of line 12, "
-          "earlier write in line 13)");
+          "earlier access in line 13)");
 }
 
 }  // namespace accelopt::nki::test

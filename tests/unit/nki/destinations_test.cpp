@@ -162,6 +162,20 @@ TEST_CASE("loop_reduce starts in the first iteration and combines in the others"
     CHECK(first_of("nl.ones((nl.par_dim(128), 1), dtype=nl.float32)") == Opcode::kTensorTensor);
 }
 
+TEST_CASE("a named loop_reduce starts afresh in every outer iteration", "[nki][destinations]") {
+    const Program program = legal(
+        "y = nl.ndarray((128, 2), dtype=x.dtype, buffer=nl.shared_hbm)\n"
+        "for i in nl.affine_range(2):\n"
+        "    for k in nl.affine_range(2):\n"
+        "        s = nl.sum(nl.load(x[:, (i * 2 + k) * 128:(i * 2 + k + 1) * 128]), axis=1)\n"
+        "        total = nl.loop_reduce(s, op=np.add, loop_indices=[k])\n"
+        "    nl.store(y[:, i:i + 1], total)\nreturn y");
+    CHECK(opcodes(program) ==
+          "load reduce copy load reduce tensor_tensor store "
+          "load reduce copy load reduce tensor_tensor store");
+    CHECK(program.operations[2].dst.tensor != program.operations[9].dst.tensor);
+}
+
 TEST_CASE("an unused result is still executed", "[nki][destinations]") {
     CHECK(opcodes(legal(kOut + "t = nl.load(x)\nnl.exp(t)\nnl.store(y, t)\nreturn y")) ==
           "load activation store");

@@ -73,6 +73,8 @@ TEST_CASE("numpy and math constants are what they are in Python", "[nki][python]
     CHECK(evaluates_to("nl.tile_size.pmax", "128") == "ok");
     CHECK(evaluates_to("np.float32 == nl.float32", "True") == "ok");
     CHECK(evaluates_to("x.shape[0] * x.ndim", "256") == "ok");
+    CHECK(evaluates_to("nl.load(x[:, 3]).shape", "(128, 1)") == "ok");
+    CHECK(evaluates_to("nl.load(x).dtype == np.float32", "True") == "ok");
 }
 
 namespace {

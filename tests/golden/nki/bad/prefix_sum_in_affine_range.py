@@ -1,4 +1,4 @@
-# expect: rejected/unexpected_output_dependencies line 14
+# expect: rejected/unexpected_output_dependencies line 13
 # args: float32[128,2048]
 import neuronxcc.nki as nki
 import neuronxcc.nki.isa as nisa
