@@ -142,13 +142,15 @@ class ReuseLoad : public Rule {
         for (const auto& [first, second] : pairs(*kernel)) {
             if (second.place.stmt->location.line != site.line) continue;
             const auto dead = dead_names(*kernel);
+            const std::string old = second.target;
+            // Looked up before the load goes: it may be what binds the name.
+            const auto* made = kernel->allocation(old) ? kernel->binding(old)->stmt : nullptr;
             nki::Block& block = *second.place.block;
             block.erase(block.begin() + static_cast<std::ptrdiff_t>(second.place.index));
-            const std::string old = second.target;
             const ExprPtr kept = make_name(first.target);
             for (const Place& place : places(kernel->body())) {
                 // The old array's own allocation becomes dead by its name.
-                if (kernel->allocation(old) && kernel->binding(old)->stmt == place.stmt) continue;
+                if (made && made == place.stmt) continue;
                 if (place.stmt->kind == StmtKind::kFor) continue;
                 for (auto& target : place.stmt->targets) substitute(target, old, *kept);
                 substitute(place.stmt->value, old, *kept);
