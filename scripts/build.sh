@@ -26,6 +26,9 @@ memory_mib=$(awk '/MemAvailable/ {print int($2 / 1024)}' /proc/meminfo)
 jobs=$(nproc)
 ((jobs * 1536 <= memory_mib)) || jobs=$((memory_mib / 1536 > 0 ? memory_mib / 1536 : 1))
 
+# Paths relative to the tree, so that another clone finds the same objects in the compiler cache.
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+
 cmake -S . -B "$folder" -G Ninja "${options[@]}" >"$folder.log" 2>&1 || { cat "$folder.log" >&2; exit 1; }
 rm -f "$folder.log"
 ninja -C "$folder" -j "$jobs" "$@"

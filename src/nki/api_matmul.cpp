@@ -65,6 +65,7 @@ Value nc_matmul(ApiCall& call) {
         moving->dims[0].count == stationary->shape()[0]) {
         OpRequest turned = transposition(call, stationary);
         turned.moving_onezero = request.moving_onezero;
+        turned.add_source(moving);
         return call.pending(std::move(turned));
     }
     return call.pending(std::move(request));

@@ -185,6 +185,14 @@ void Builder::emit_transpose(const OpRequest& request, const Tile& destination) 
     Operation op = operation_of(request);
     op.src[0] = view_of(from.operands()[0], from);
     op.dst = view_of(to.operands()[0], to);
+    if (request.sources > 1) {
+        // The identity of nc_matmul(is_transpose=True): read, and so loaded, like any operand.
+        const Tile& identity = *request.src[1];
+        IterationSpace beside({identity.shape()[0], free_count(identity)});
+        if (!beside.add(draft(identity))) shape_mismatch(request, destination);
+        beside.simplify();
+        op.src[1] = view_of(beside.operands()[0], beside);
+    }
     push(op, request);
 }
 

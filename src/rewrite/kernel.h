@@ -127,6 +127,7 @@ class Kernel {
     void add_call_effects(const nki::Expr& expr, bool statement, Effects& effects) const;
     std::optional<Number> call_number(const nki::Expr& call, int depth) const;
     std::optional<Number> element_number(const nki::Expr& value, int element, int depth) const;
+    std::optional<Shape> any_shape(const nki::Expr& expr, int depth) const;
     std::optional<Shape> name_shape(const nki::Expr& name, int depth) const;
     std::optional<Shape> subscript_shape(const nki::Expr& expr, int depth) const;
     std::optional<Shape> call_shape(const nki::Expr& call, int depth) const;

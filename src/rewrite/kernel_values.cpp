@@ -446,6 +446,12 @@ std::optional<Shape> Kernel::subscript_shape(const Expr& expr, int depth) const 
 }
 
 std::optional<Shape> Kernel::shape(const Expr& expr, int depth) const {
+    auto out = any_shape(expr, depth);
+    // A scalar has no shape here: callers look at the last dimension.
+    return out && out->empty() ? std::nullopt : out;
+}
+
+std::optional<Shape> Kernel::any_shape(const Expr& expr, int depth) const {
     if (depth > kDepth) return std::nullopt;
     switch (expr.kind) {
         case ExprKind::kName:
