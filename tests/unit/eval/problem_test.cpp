@@ -67,8 +67,10 @@ bool contains(const std::string& text, const std::string& part) {
 
 TEST_CASE("all shipped problems load at both shapes") {
     const std::vector<std::string> ids = eval::shipped_problems();
-    CHECK(ids == std::vector<std::string>{"adamw", "add_rmsnorm_matmul", "rmsnorm_matmul",
-                                          "rope_single_freq_apply", "silu"});
+    CHECK(ids == std::vector<std::string>{
+                     "adamw", "add_rmsnorm_matmul", "bmm", "bmm_softmax", "gqa_full", "lora",
+                     "mamba", "matmul", "matmul_add_rmsnorm", "rmsnorm_matmul",
+                     "rope_single_freq_apply", "silu", "swiglu", "transpose_matmul"});
     for (const std::string& id : ids) {
         for (const char* shape : {"full", "test"}) {
             const eval::Problem problem = load_problem(id, shape);
@@ -84,18 +86,28 @@ TEST_CASE("all shipped problems load at both shapes") {
     }
 }
 
-// AccelOpt, figure 7: peak-model times on Trainium 1 in ms, printed to three or four digits.
+// AccelOpt, figure 7: peak-model times on Trainium 1 in ms. Its table prints the vector peak as
+// 286.8 GFLOPS, while the figure was made with 2 x 128 x 1.12 GHz = 286.72.
 TEST_CASE("the peak model reproduces the published peak times") {
     const trainium::Machine machine = eval::load_machine("trn1");
     const std::pair<const char*, double> published[] = {{"rope_single_freq_apply", 0.9146},
+                                                        {"mamba", 0.8192},
+                                                        {"gqa_full", 5.7869},
+                                                        {"bmm_softmax", 4.6811},
                                                         {"silu", 0.5335},
                                                         {"adamw", 1.0182},
+                                                        {"matmul_add_rmsnorm", 1.4467},
+                                                        {"bmm", 2.5152},
                                                         {"add_rmsnorm_matmul", 0.7234},
-                                                        {"rmsnorm_matmul", 0.7234}};
+                                                        {"matmul", 21.7009},
+                                                        {"rmsnorm_matmul", 0.7234},
+                                                        {"lora", 22.4695},
+                                                        {"swiglu", 3.2551},
+                                                        {"transpose_matmul", 7.7309}};
     for (const auto& [id, peak_ms] : published) {
         const eval::Problem problem = load_problem(id, "full");
         INFO(id);
-        CHECK(eval::peak_model_ms(problem, machine) == Approx(peak_ms).epsilon(2e-4));
+        CHECK(eval::peak_model_ms(problem, machine) == Approx(peak_ms).epsilon(4e-4));
         CHECK(eval::lower_bound_ms(problem, machine) <=
               eval::peak_model_ms(problem, machine) * (1 + 1e-12));
         CHECK(eval::lower_bound_ms(problem, machine) >=
