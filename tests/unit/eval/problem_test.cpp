@@ -119,7 +119,7 @@ TEST_CASE("a problem folder loads by path with its formulas evaluated") {
     const ScratchFolder folder;
     const eval::Problem problem = load_problem(write_problem(folder), "full");
     CHECK(problem.inputs[0].kernel_shape == std::vector<std::int64_t>{128, 2, 8});
-    CHECK(problem.inputs[0].scale == 0.05);
+    CHECK(problem.inputs[0].distribution.scale == 0.05);
     CHECK_FALSE(problem.inputs[1].tensor);
     CHECK(problem.inputs[1].scalar == 1e-5);
     CHECK(problem.outputs[0].kernel_shape == problem.outputs[0].shape);
@@ -162,4 +162,71 @@ TEST_CASE("a faulty problem.yaml is reported with file and line") {
     CHECK(contains(load_fault("source: nowhere", "sources: nowhere"), "source"));
     CHECK(contains(load_fault("{name: y, shape: [M, N]}", "{name: y, shape: [M, N], extra: 1}"),
                    "extra"));
+}
+
+TEST_CASE("conditioned, stress and shapes are read with every distribution") {
+    const ScratchFolder folder;
+    const std::string path = write_problem(folder, "inputs:\n", R"(conditioned:
+  constant: 16
+stress:
+  - name: late_spike
+    constant: 64
+    inputs:
+      x: {distribution: spikes, axis: -1, at: -3, value: 100}
+  - {name: minor, reason: "term:eps", inputs: {eps: {value: 0.1}}}
+  - name: needles
+    reason: needle
+    inputs:
+      x: {distribution: needle, axis: 1, value: 50, background: 0.5, scale: 2}
+      eps: {value: 0}
+shapes:
+  - {M: 384, N: 9}
+inputs:
+)");
+    const eval::Problem problem = load_problem(path, "full");
+    CHECK(problem.conditioned_constant == 16.0);
+    REQUIRE(problem.stress.size() == 3);
+    const eval::StressSet& spike = problem.stress[0];
+    CHECK(spike.reason == "value");
+    CHECK(spike.constant == 64.0);
+    CHECK(spike.inputs[0].distribution.axis == 1);
+    CHECK(spike.inputs[0].distribution.at == 5);
+    CHECK(spike.replaced == std::vector<bool>{true, false});
+    CHECK(problem.stress[1].reason == "term:eps");
+    CHECK(problem.stress[1].inputs[1].scalar == 0.1);
+    CHECK(problem.stress[1].inputs[0].distribution.kind == "normal");
+    CHECK(problem.stress[2].replaced == std::vector<bool>{true, true});
+    CHECK(load_problem(path, "test").stress[0].inputs[0].distribution.at == 1);
+    REQUIRE(problem.shapes.size() == 1);
+    const eval::Problem further = eval::load_problem_at(path, problem.shapes[0]);
+    CHECK(further.inputs[0].shape == std::vector<std::int64_t>{384, 9});
+    CHECK(further.shape_name == "M=384, N=9");
+    CHECK_THROWS_WITH(eval::load_problem_at(path, {{"M", 3}}), Catch::Contains("M, N"));
+}
+
+TEST_CASE("a faulty stress set is reported with file and line") {
+    const auto fault = [](const std::string& sets) {
+        return load_fault("inputs:\n", "stress:\n" + sets + "inputs:\n");
+    };
+    const std::string head = "  - name: a\n    inputs: {x: ";
+    CHECK(contains(fault(head + "{distribution: spikes, axis: 1, at: -3}}\n"), "value"));
+    CHECK(contains(fault(head + "{distribution: spikes, axis: 2, at: 0, value: 1}}\n"),
+                   "2 dimensions"));
+    CHECK(contains(fault(head + "{distribution: impulse, axis: 1, at: 8, value: 1, "
+                                "background: 1}}\n"),
+                   "8 elements"));
+    CHECK(contains(fault(head + "{distribution: normal, low: 1}}\n"), "low"));
+    CHECK(contains(fault(head + "{distribution: uniform, low: 1, high: 1}}\n"), "larger"));
+    CHECK(contains(fault(head + "{distribution: integers, low: 0.5, high: 1}}\n"), "whole"));
+    CHECK(contains(fault(head + "{distribution: spiky}}\n"), "spikes"));
+    CHECK(contains(fault("  - {name: a, inputs: {}}\n"), "at least one"));
+    CHECK(contains(fault("  - {name: a, inputs: {xs: {value: 1}}}\n"), "did you mean 'x'"));
+    CHECK(contains(fault("  - {name: nominal, inputs: {eps: {value: 1}}}\n"), "name of its own"));
+    CHECK(contains(fault("  - {name: a, reason: term, inputs: {eps: {value: 1}}}\n"), "needle"));
+    CHECK(contains(fault("  - {name: a, constant: 0, inputs: {eps: {value: 1}}}\n"), "1 to 1e6"));
+    CHECK(contains(fault("  - {name: a, inputs: {eps: {value: 1}}}\n"
+                         "  - {name: a, inputs: {eps: {value: 2}}}\n"),
+                   "name of its own"));
+    CHECK(contains(load_fault("inputs:\n", "shapes: [{M: 3}]\ninputs:\n"), "same sizes"));
+    CHECK(contains(load_fault("inputs:\n", "conditioned: {constat: 3}\ninputs:\n"), "constant"));
 }
