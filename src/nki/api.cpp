@@ -39,6 +39,8 @@ ApiParameters parse_parameters(std::string_view text) {
         parameters.list.push_back(std::move(parameter));
     }
     require(parameters.list.size() <= kMaxApiParameters, "an API entry has too many parameters");
+    parameters.mask = parameters.find("mask");
+    parameters.engine = parameters.find("engine");
     return parameters;
 }
 
@@ -205,12 +207,12 @@ ScalarRequest ApiCall::scalar(int k) {
 OpRequest ApiCall::request(Opcode opcode) {
     OpRequest request = host_.request_here(opcode);
     request.engine = entry_.engine;
-    const int engine = parameters_.find("engine");
+    const int engine = parameters_.engine;
     if (engine >= 0 && has(engine)) {
         if (!arguments_[engine].is(Kind::kEngine)) bad_argument(engine, "an engine of nisa");
         request.engine = static_cast<Engine>(arguments_[engine].integer());
     }
-    const int mask = parameters_.find("mask");
+    const int mask = parameters_.mask;
     if (mask >= 0 && has(mask)) {
         const Value& value = arguments_[mask];
         if (value.is(Kind::kMask)) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "nki/failure.h"
 
@@ -272,7 +273,13 @@ void Builder::emit_elementwise(const OpRequest& request, const Tile& destination
         if (scalar->vector) scalar->view = view_of(space.operands()[next++], space);
     if (request.opcode == Opcode::kIota) {
         op.operand0.immediate = static_cast<double>(space.iota().constant);
-        for (int d = 0; d < space.rank(); ++d) op.iota[d] = space.iota().step[d];
+        for (int d = 0; d < space.rank(); ++d) {
+            if (!Extent::fits(space.iota().step[d]))
+                exhausted("memory", "a step of the pattern does not fit 32 bits")
+                    .limit(std::numeric_limits<std::int32_t>::max())
+                    .raise();
+            op.iota[d] = space.iota().step[d];
+        }
     }
     fill_mask(op, space);
     push(op, request);
@@ -339,9 +346,15 @@ View Builder::view_of(const Draft& draft, const IterationSpace& space) {
             .limit(kMaxDims)
             .raise();
     for (int d = 0; d < view.rank; ++d) {
-        view.dims[d].count = space.count(d);
         // A dimension of one element has no stride; 1 keeps equal views equal.
-        view.dims[d].stride = d > 0 && space.count(d) == 1 ? 1 : draft.address.step[d];
+        const std::int64_t stride = d > 0 && space.count(d) == 1 ? 1 : draft.address.step[d];
+        if (!Extent::fits(stride) || !Extent::fits(space.count(d)))
+            exhausted("memory", "a dimension of an access pattern does not fit 32 bits")
+                .shape(draft.tile->shape())
+                .limit(std::numeric_limits<std::int32_t>::max())
+                .remedy("use smaller tensors")
+                .raise();
+        view.dims[d] = {stride, space.count(d)};
     }
     if (draft.vector) view.dims[1] = {1, 1};
     if (t.buffer != Buffer::kHbm)

@@ -69,7 +69,8 @@ class Builder {
     void set_fill(TensorId id, double value) { states_[id].fill = value; }
     std::optional<double> fill(TensorId id) const { return states_[id].fill; }
     void set_constant(TensorId id, std::vector<float> values);
-    std::string describe(const Tile& tile) const;
+    /// The name of the tile's tensor, or "tile".
+    const std::string& describe(const Tile& tile) const;
     /// Raises failed_to_infer_tile_from_local_tensor unless the partition dimension comes first.
     void check_tile(const Tile& tile) const {
         if (tile.buffer != Buffer::kHbm && tile.dims[0].tag != AxisTag::kPartition) draft(tile);

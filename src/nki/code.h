@@ -114,6 +114,7 @@ struct Node {
     mutable std::int64_t cached_key = -1;  ///< kAttribute: module; kCall: API
     mutable Value cached_value;
     mutable std::vector<int> cached_binding;  ///< kCall: parameter of every argument
+    bool spread = false;                      ///< kCall: has * or ** arguments
     bool pure_index = false;  ///< a literal nl.arange(..)[..]: its value may be cached
 };
 

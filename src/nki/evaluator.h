@@ -181,6 +181,7 @@ class Evaluator {
     std::vector<int> api_ids_;  ///< API table index -> index into Program::api_names
     int operator_api_ = -1;     ///< the same for Python operators on tiles
     int arange_api_ = -1;
+    std::vector<IndexItem> index_items_;  ///< of the subscript being applied; kept for its storage
 };
 
 }  // namespace accelopt::nki::interp

@@ -77,11 +77,8 @@ std::vector<int> bind_api(int index, std::size_t positional,
 
 Value Evaluator::evaluate_call(const Node& node) {
     const Value callee = evaluate(*node.kids[0]);
-    const bool spread =
-        std::any_of(node.kids.begin() + 1, node.kids.end(),
-                    [](const Node* kid) { return kid->kind == NodeKind::kStarred; }) ||
-        std::find(node.keywords.begin(), node.keywords.end(), -1) != node.keywords.end();
-    if (callee.is(Kind::kApi) && !spread) return call_api(static_cast<int>(callee.integer()), node);
+    if (callee.is(Kind::kApi) && !node.spread)
+        return call_api(static_cast<int>(callee.integer()), node);
     std::vector<Value> arguments;
     Keywords keywords;
     const std::size_t positional = node.kids.size() - node.keywords.size();

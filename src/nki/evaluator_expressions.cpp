@@ -176,6 +176,7 @@ Value Evaluator::evaluate_compare(const Node& node) {
 
 Value Evaluator::evaluate_sequence(const Node& node) {
     const Ref<Sequence> sequence = heap_.make<Sequence>();
+    sequence->items.reserve(node.kids.size());
     for (const Node* kid : node.kids) {
         if (kid->kind == NodeKind::kStarred) {
             for (Value& item : items_of(evaluate(*kid->kids[0]))) append(*sequence, item);

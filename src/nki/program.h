@@ -108,9 +108,9 @@ inline constexpr int kMaxDims = 6;
 /// transpose, vector operands whose free counts are 1).
 struct View {
     TensorId tensor = -1;
-    Extent block = 0;
-    std::int64_t offset = 0;
     int rank = 0;
+    std::int64_t block = 0;
+    std::int64_t offset = 0;
     std::array<Dim, kMaxDims> dims{};
 
     std::int64_t partitions() const { return rank > 0 ? std::int64_t{dims[0].count} : 1; }
@@ -121,8 +121,8 @@ struct View {
     }
     std::int64_t count() const { return partitions() * free_count(); }
     bool operator==(const View& other) const {
-        return tensor == other.tensor && std::int64_t{block} == other.block &&
-               offset == other.offset && rank == other.rank && dims == other.dims;
+        return tensor == other.tensor && block == other.block && offset == other.offset &&
+               rank == other.rank && dims == other.dims;
     }
 };
 
@@ -303,8 +303,8 @@ struct Operation {
 
 /// The traced kernel.
 struct Program {
-    Chunked<Tensor, 64> tensors;        ///< indexed by TensorId
-    Chunked<Operation> operations;      ///< in program order
+    Chunked<Tensor, 64> tensors;    ///< indexed by TensorId
+    Chunked<Operation> operations;  ///< in program order
     std::vector<Loop> loops;
     std::vector<std::string> api_names;
     std::vector<TensorId> outputs;  ///< what the kernel returns, in order
