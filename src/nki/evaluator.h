@@ -8,6 +8,7 @@
 #include "nki/api.h"
 #include "nki/builder.h"
 #include "nki/code.h"
+#include "nki/failure.h"
 #include "nki/interpreter.h"
 #include "nki/modules.h"
 #include "nki/value.h"
@@ -22,8 +23,10 @@ class Evaluator {
 
     /// Runs the module, then its kernel; returns the finished program.
     Program run(const std::vector<Argument>& arguments);
-    /// Fills in where execution stands, when the finding does not say.
+    /// Fills in where execution stands, when the finding does not say, and where the place ends.
     Finding locate(Finding finding) const;
+    /// Places a fault at argument `k` of the API call being made, which may stand lines below it.
+    void place_argument(Fault& fault, int k) const;
 
     Heap& heap() { return heap_; }
     Builder& builder() { return builder_; }
@@ -178,6 +181,7 @@ class Evaluator {
     int column_ = 0;
     int site_ = -1;
     int api_ = -1;              ///< API call being executed, for findings
+    const Node* call_ = nullptr;  ///< of that call, when its arguments were bound from a node
     std::vector<int> api_ids_;  ///< API table index -> index into Program::api_names
     int operator_api_ = -1;     ///< the same for Python operators on tiles
     int arange_api_ = -1;

@@ -131,6 +131,8 @@ Value Evaluator::call_api(int index, const Node& node) {
     line_ = node.line;
     column_ = node.column;
     site_ = node.id;
+    const Restore<const Node*> restore_call(call_);
+    call_ = &node;
     if (!in_kernel_ && !entry.name.starts_with("nki."))
         rejected("nki_api_outside_of_nki_kernel",
                  fmt::format("{} is called outside of a kernel", entry.name))
@@ -164,7 +166,9 @@ Value Evaluator::dispatch(const Value& callee, std::vector<Value>& arguments, Ke
             const int index = static_cast<int>(callee.integer());
             const ApiEntry& entry = api_table()[index];
             const Restore<int> restore(api_);
+            const Restore<const Node*> restore_call(call_);
             api_ = index;
+            call_ = nullptr;
             if (entry.handler == nullptr)
                 unsupported("unknown_api", fmt::format("{} is not supported", entry.name)).raise();
             std::vector<std::string> names;
@@ -281,9 +285,11 @@ Value Evaluator::call_function(Function& function, std::vector<Value>& arguments
     const Restore<Frame*> restore_frame(frame_);
     const Restore<int> restore_depth(call_depth_);
     const Restore<int> restore_api(api_);
+    const Restore<const Node*> restore_call(call_);
     frame_ = &frame;
     ++call_depth_;
     api_ = -1;
+    call_ = nullptr;
     if (code.expression != nullptr) return evaluate(*code.expression);
     execute(code.body);
     return std::move(frame.result);

@@ -21,6 +21,7 @@ struct Finding {
     std::string message;
     int line = 0;
     int column = 0;
+    int end_column = 0;  ///< one past the last byte of the place in that line; 0 = unknown
     std::string operation;
     std::vector<std::vector<std::int64_t>> shapes;
     std::optional<std::int64_t> limit;
@@ -50,6 +51,9 @@ struct TraceOptions {
     std::optional<std::string> entry;  ///< function name; nullopt: the one decorated with
                                        ///< nki.jit, else `kernel`, else `optimized_kernel`
     TraceLimits limits;
+    /// Replays loop bodies whose iterations differ in offsets only, instead of interpreting each.
+    /// The result is the same either way.
+    bool replay = true;
 };
 
 /// Interprets a kernel over shapes, without data: runs its Python control flow, resolves every

@@ -309,6 +309,7 @@ struct Program {
     std::vector<std::string> api_names;
     std::vector<TensorId> outputs;  ///< what the kernel returns, in order
     std::int64_t steps = 0;         ///< interpreter steps spent
+    std::int64_t replayed = 0;      ///< operations that replaying loops made
 };
 
 }  // namespace accelopt::nki
