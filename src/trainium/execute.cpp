@@ -9,9 +9,11 @@
 #include "core/error.h"
 #include "trainium/bounds.h"
 #include "trainium/elementwise.h"
+#include "trainium/indirect.h"
 #include "trainium/matmul.h"
 #include "trainium/operands.h"
 #include "trainium/reduction.h"
+#include "trainium/row_operations.h"
 #include "trainium/tile_memory.h"
 #include "trainium/written_map.h"
 
@@ -54,7 +56,9 @@ class Executor {
             if (id < 0 || static_cast<std::size_t>(id) >= program.tensors.size()) {
                 throw Error(ErrorSource::kInternal, "output", "an output that is no tensor");
             }
-            outputs_.try_emplace(id, Output{map_of(program.tensors[id])});
+            const auto [output, made] =
+                outputs_.try_emplace(id, Output{map_of(program.tensors[id])});
+            if (program.tensors[id].is_mutable_parameter()) output->second.written.write_all();
         }
     }
 
@@ -106,7 +110,8 @@ class Executor {
                        operation);
         compute(operation);
         const auto found = outputs_.find(resolved_.target.tensor);
-        if (found != outputs_.end()) found->second.written.write(resolved_.target, target_space);
+        if (found != outputs_.end() && operation.opcode != Opcode::kScatter)
+            found->second.written.write(resolved_.target, target_space);
     }
 
     void compute(const Operation& operation) {
@@ -120,9 +125,89 @@ class Executor {
             case Opcode::kIota:
                 return write_iota(operation.operand0.immediate, operation.iota, resolved_.space,
                                   target(operation));
+            case Opcode::kGather:
+            case Opcode::kScatter:
+                return indirect(operation);
+            case Opcode::kRangeSelect:
+            case Opcode::kRandom:
+            case Opcode::kDropout:
+                return positional(operation);
             default:
+                if (nki::has_own_spaces(operation.opcode)) return rows(operation);
                 return elementwise(operation);
         }
+    }
+
+    const nki::Extra& extra_of(const Operation& operation) const {
+        static const nki::Extra kNone;
+        return operation.extra < 0 ? kNone : program_.extras.at(operation.extra);
+    }
+
+    void indirect(const Operation& operation) {
+        Indirect work;
+        work.operation = &operation;
+        work.extra = &extra_of(operation);
+        for (int k = 1; k < source_count(operation); ++k) work.index[k - 1] = source(operation, k);
+        if (operation.opcode == Opcode::kGather) {
+            work.window = source(operation, 0);
+            work.dense = target(operation);
+            return run_gather(work, resolved_.space);
+        }
+        work.dense = source(operation, 0);
+        if (operation.op0 != AluOp::kNone) poison(resolved_.target.tensor);
+        const Access& access = resolved_.target;
+        work.window = bind(access, memory_.write(access.tensor, access.block, false, line_));
+        const auto found = outputs_.find(access.tensor);
+        run_scatter(work, resolved_.space,
+                    found == outputs_.end() ? nullptr : &found->second.written);
+    }
+
+    void positional(const Operation& operation) {
+        std::array<Operand, 3> sources;
+        for (int k = 0; k < source_count(operation); ++k) sources[k] = source(operation, k);
+        const Operand threshold = scalar(operation, operation.operand1, resolved_.operand1);
+        run_positional(operation, extra_of(operation), resolved_.space, sources, threshold,
+                       target(operation));
+    }
+
+    /// Operations on whole rows work on dense copies.
+    void rows(const Operation& operation) {
+        const bool moves = moves_elements(operation);
+        const auto dense = [&](const Operand& operand, const Space& space, bool own_format) {
+            const NumberFormat form = own_format ? operand.format : NumberFormat{};
+            const std::int64_t partitions = space.rank > 0 ? space.count[0] : 1;
+            return Rows{densely(operand, space, form, false).data, form, partitions,
+                        space.size() / std::max<std::int64_t>(1, partitions)};
+        };
+        std::array<Rows, 3> sources;
+        const int count = source_count(operation);
+        for (int k = 0; k < count; ++k) {
+            const Space& space = resolved_.source_space(operation, k);
+            // Indices are integers, and stay exact as such.
+            const bool index = moves && k == 1;
+            sources[k] = dense(source(operation, k), space, index || (moves && k == 0));
+        }
+        const Space& space = resolved_.result_space;
+        const Operand out = target(operation);
+        Operand made;
+        made.stride = dense_strides(space);
+        if (operation.accumulate) {
+            made = densely(out, space, out.format, false);
+        } else {
+            made.format = moves ? sources[0].format : NumberFormat{};
+            made.data =
+                scratch_
+                    .emplace_back(std::make_unique<ScratchBlock>(
+                        memory_.pool(), space.size() * storage_bytes(made.format.storage), line_))
+                    ->data();
+        }
+        const std::int64_t partitions = space.rank > 0 ? space.count[0] : 1;
+        run_rows(operation, extra_of(operation), {sources.data(), static_cast<std::size_t>(count)},
+                 Rows{made.data, made.format, partitions,
+                      space.size() / std::max<std::int64_t>(1, partitions)});
+        Chain chain;
+        chain.add_operand(made);
+        run_chain(chain, space, out);
     }
 
     Operand bind(const Access& access, std::byte* array) const {
@@ -157,8 +242,9 @@ class Executor {
         if (!may_overlap(resolved_.target, target_space, access, space, tensor.free_elements)) {
             return operand;
         }
-        const bool one_by_one =
-            operation.opcode != Opcode::kReduce && operation.opcode != Opcode::kMatmul;
+        const bool one_by_one = operation.opcode != Opcode::kReduce &&
+                                operation.opcode != Opcode::kMatmul &&
+                                !nki::has_own_spaces(operation.opcode);
         if (one_by_one && coincide(resolved_.target, access, space)) return operand;
         return densely(operand, space, operand.format, false);
     }
@@ -187,7 +273,7 @@ class Executor {
     }
 
     Operand source(const Operation& operation, int k) {
-        return source(operation, resolved_.source[k], resolved_.space);
+        return source(operation, resolved_.source[k], resolved_.source_space(operation, k));
     }
 
     static void add_binary(Chain& chain, AluOp op, bool reverse, const Operand& operand) {
@@ -362,6 +448,19 @@ nki::Finding memory_finding(const MemoryExhausted& exhausted, const ExecutionLim
     return finding;
 }
 
+nki::Finding index_finding(const IndexOutOfBounds& outside) {
+    nki::Finding finding;
+    finding.outcome = "rejected";
+    finding.code = "tensor_access_out_of_bound";
+    finding.message =
+        fmt::format("an index read from a tensor is {}, the axis it indexes has {} elements",
+                    outside.index, outside.size);
+    finding.line = outside.line;
+    finding.limit = outside.size;
+    finding.remedy = "correct the indices, or pass oob_mode=nisa.oob_mode.skip to nisa.dma_copy";
+    return finding;
+}
+
 }  // namespace
 }  // namespace execution
 
@@ -376,6 +475,8 @@ Result<std::vector<OutputArray>, nki::Finding> execute(const nki::Program& progr
         return executor.take_outputs();
     } catch (const execution::MemoryExhausted& exhausted) {
         return Failure{execution::memory_finding(exhausted, limits)};
+    } catch (const execution::IndexOutOfBounds& outside) {
+        return Failure{execution::index_finding(outside)};
     } catch (const std::bad_alloc&) {
         return Failure{execution::memory_finding({}, limits)};
     }

@@ -125,6 +125,7 @@ class TileMemory {
 
   private:
     std::byte* allocate(std::size_t tile, bool poison, int line);
+    const void* input_of(const nki::Tensor& tensor) const;
     std::byte* fixed(const nki::Tensor& tensor, std::size_t tile);
     std::int64_t tile_bytes(const nki::Tensor& tensor) const;
 
