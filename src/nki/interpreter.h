@@ -54,6 +54,10 @@ struct TraceOptions {
     /// Replays loop bodies whose iterations differ in offsets only, instead of interpreting each.
     /// The result is the same either way.
     bool replay = true;
+    /// The launch grid, kernel[grid]: every instance is traced, in row-major order of program ids,
+    /// into the same outputs. Empty: launched without a grid.
+    std::vector<std::int64_t> grid;
+    int core_version = 2;  ///< NeuronCore generation: 2 = Trainium 1, 3 = Trainium 2
 };
 
 /// Interprets a kernel over shapes, without data: runs its Python control flow, resolves every
