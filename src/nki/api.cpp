@@ -99,10 +99,10 @@ int ApiCall::at(std::string_view name) const {
 void ApiCall::bad_argument(int k, const std::string& expected) const {
     const bool tensor = arguments_[k].is(Kind::kTile) || arguments_[k].is(Kind::kPending);
     const bool wants_number = expected.starts_with("a number") || expected.starts_with("an int");
-    Fault fault = rejected(tensor && wants_number ? "trace_value_access" : "type_error",
-                           fmt::format("argument '{}' of {} must be {}, not {}",
-                                       parameters_.list[k].name, entry_.name, expected,
-                                       host_.repr(arguments_[k])));
+    Fault fault =
+        rejected(tensor && wants_number ? "trace_value_access" : "type_error",
+                 fmt::format("argument '{}' of {} must be {}, not {}", parameters_.list[k].name,
+                             entry_.name, expected, host_.repr(arguments_[k])));
     host_.place_argument(fault, k);
     fault.raise();
 }

@@ -372,6 +372,10 @@ void Builder::fill_mask(Operation& operation, const IterationSpace& space) {
 }
 
 void Builder::push(Operation& operation, const OpRequest& request) {
+    append(std::move(operation), request.associative);
+}
+
+void Builder::append(Operation operation, bool associative) {
     if (static_cast<std::int64_t>(program_.operations.size()) >= limits_.operations)
         exhausted("operations",
                   fmt::format("the kernel executes more than {} operations", limits_.operations))
@@ -381,8 +385,9 @@ void Builder::push(Operation& operation, const OpRequest& request) {
     operation.loop = loops_.innermost_loop();
     if (!is_dma(operation.opcode) && !(operation.opcode == Opcode::kMemset && operation.implicit))
         check_engine(operation);
-    track(operation, request);
+    track(operation, associative);
     program_.operations.push_back(std::move(operation));
+    note({TraceEvent::Kind::kOperation, associative, -1});
 }
 
 }  // namespace accelopt::nki::interp

@@ -155,9 +155,9 @@ void Builder::track_read(const View& view, int context, int line) {
     if (found.loop >= 0) dependency(view, found, false);
 }
 
-void Builder::track(const Operation& operation, const OpRequest& request) {
+void Builder::track(const Operation& operation, bool requested_associative) {
     const int context = loops_.context();
-    const bool associative = request.associative || operation.accumulate;
+    const bool associative = requested_associative || operation.accumulate;
     for (int k = 0; k < operation.sources; ++k) {
         if (associative && operation.src[k] == operation.dst) continue;
         track_read(operation.src[k], context, operation.line);

@@ -91,7 +91,10 @@ TensorId Builder::allocate(TensorSpec spec) {
     TensorState state;
     state.context = spec.context >= 0 ? spec.context : loops_.context();
     states_.push_back(state);
+    // A tensor of another iteration than the running one, or one that is no tile, is made once.
+    if (state.context != loops_.context() || spec.buffer == Buffer::kHbm) refuse_replay();
     program_.tensors.push_back(std::move(tensor));
+    note({TraceEvent::Kind::kTensor, false, -1});
     return program_.tensors.back().id;
 }
 

@@ -94,11 +94,11 @@ struct Node {
     int line = 0;
     int column = 0;
     int end_column = 0;  ///< one past its last byte when it ends in its first line, else 0
-    int id = 0;        ///< unique: the site of tensors it allocates
-    int slot = -1;     ///< kLocal, kOuter, kGlobal
-    int hops = 0;      ///< kOuter: environments to go out
-    int name = -1;     ///< interned: names, attributes
-    std::string text;  ///< kUnsupported, kFormattedValue
+    int id = 0;          ///< unique: the site of tensors it allocates
+    int slot = -1;       ///< kLocal, kOuter, kGlobal
+    int hops = 0;        ///< kOuter: environments to go out
+    int name = -1;       ///< interned: names, attributes
+    std::string text;    ///< kUnsupported, kFormattedValue
     Value constant;
     std::vector<Node*> kids;  ///< may hold nulls (slice bounds, ** of a dict)
     std::vector<Op> comparators;
@@ -115,6 +115,10 @@ struct Node {
     mutable std::int64_t cached_key = -1;  ///< kAttribute: module; kCall: API
     mutable Value cached_value;
     mutable std::vector<int> cached_binding;  ///< kCall: parameter of every argument
+    // Marks of analyse_replay(): what must turn out true for a loop around to be replayed.
+    mutable bool replay_needs_tile = false;   ///< kSubscript: of a tile
+    mutable bool replay_needs_slice = false;  ///< kCall: of nl.ds
+    mutable bool replay_needs_index = false;  ///< kBinary: of integers and index expressions
     bool spread = false;                      ///< kCall: has * or ** arguments
     bool pure_index = false;  ///< a literal nl.arange(..)[..]: its value may be cached
 };

@@ -77,6 +77,8 @@ std::vector<int> bind_api(int index, std::size_t positional,
 
 Value Evaluator::evaluate_call(const Node& node) {
     const Value callee = evaluate(*node.kids[0]);
+    if (node.replay_needs_slice && !(callee.is(Kind::kApi) && callee.integer() == ds_api_))
+        refuse_replay();
     if (callee.is(Kind::kApi) && !node.spread)
         return call_api(static_cast<int>(callee.integer()), node);
     std::vector<Value> arguments;
@@ -271,6 +273,7 @@ Value Evaluator::call_function(Function& function, std::vector<Value>& arguments
         exhausted("recursion", fmt::format("calls nest deeper than {}", options_.limits.recursion))
             .limit(options_.limits.recursion)
             .raise();
+    refuse_replay();  // a function may do anything
     const FunctionCode& code = *function.code;
     const Ref<Environment> environment = heap_.make<Environment>();
     heap_.grow(*environment, static_cast<std::int64_t>(code.slots) * 16);

@@ -5,6 +5,7 @@
 #include "core/text.h"
 #include "nki/evaluator.h"
 #include "nki/failure.h"
+#include "nki/replay.h"
 
 namespace accelopt::nki::interp {
 namespace {
@@ -31,6 +32,7 @@ Evaluator::Evaluator(const Module& module, const TraceOptions& options)
         api_ids_.push_back(builder_.api_index(std::string(entry.name)));
     operator_api_ = builder_.api_index("operator");
     arange_api_ = find_api("nl.arange");
+    ds_api_ = find_api("nl.ds");
 }
 
 void Evaluator::out_of_steps() const {
@@ -179,11 +181,25 @@ namespace accelopt::nki {
 
 Result<Program, Finding> trace(const Module& module, const std::vector<Argument>& arguments,
                                const TraceOptions& options) {
+    // A trace that replayed loops does not end in a finding: interpreting every iteration says
+    // exactly what was wrong where, and whether anything was.
+    const auto plainly = [&] {
+        TraceOptions plain = options;
+        plain.replay = false;
+        return trace(module, arguments, plain);
+    };
     std::unique_ptr<interp::Evaluator> evaluator;
     try {
         evaluator = std::make_unique<interp::Evaluator>(module, options);
         return evaluator->run(arguments);
+    } catch (const interp::ReplayMismatch&) {
+        evaluator.reset();
+        return plainly();
     } catch (interp::TraceFailure& failure) {
+        if (evaluator && evaluator->replayed()) {
+            evaluator.reset();
+            return plainly();
+        }
         if (evaluator) return Failure{evaluator->locate(std::move(failure.finding))};
         return Failure{std::move(failure.finding)};
     } catch (const std::bad_alloc&) {

@@ -16,6 +16,7 @@
 #include "nki/syntax/parser.h"
 #include "nki/syntax/printer.h"
 #include "protocol/outcome.h"
+#include "support/program_equality.h"
 #include "trainium/execute.h"
 #include "trainium/timing.h"
 #ifdef __SANITIZE_ADDRESS__
@@ -124,6 +125,11 @@ class Judge {
         options.limits.memory_bytes = kMemory;
         auto program = nki::trace(*module, arguments, options);
         if (!program) return of(program.error());
+        options.replay = false;
+        const auto plain = nki::trace(*module, arguments, options);
+        if (!plain) return {"replay", "accepted with replayed loops only"};
+        const std::string differs = testing::difference(*plain, *program);
+        if (!differs.empty()) return {"replay", "replayed loops differ: " + differs};
         const std::string outside = out_of_bounds(*program);
         if (!outside.empty()) return {"ok", outside};
         if (auto finding = trainium::check_legality(*program, machine_)) return of(*finding);

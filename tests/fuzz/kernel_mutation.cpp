@@ -76,7 +76,7 @@ std::string mutate_tokens(const std::string& source, const std::string& other,
                           RandomStream& random) {
     std::vector<std::string> tokens = tokens_of(source);
     const std::vector<std::string> donor = tokens_of(other);
-    const std::uint64_t times = 1 + random.below(3);
+    const std::uint64_t times = 1 + random.below(2);
     for (std::uint64_t n = 0; n < times && tokens.size() > 2; ++n) {
         const std::size_t at = random.below(tokens.size());
         const std::size_t to = random.below(tokens.size());
@@ -112,12 +112,18 @@ std::string mutate_tokens(const std::string& source, const std::string& other,
 /// All places of a syntax tree that a mutation may pick.
 struct Places {
     std::vector<ExprPtr*> expressions;
+    std::vector<ExprPtr*> telling;  ///< numbers, operators, comparisons, slices
     std::vector<nki::Block*> blocks;
 };
 
 void collect(ExprPtr& expr, Places& places) {
     if (!expr) return;
     places.expressions.push_back(&expr);
+    const bool number =
+        expr->kind == ExprKind::kConstant && std::holds_alternative<std::int64_t>(expr->constant);
+    if (number || expr->kind == ExprKind::kBinary || expr->kind == ExprKind::kCompare ||
+        expr->kind == ExprKind::kSlice)
+        places.telling.push_back(&expr);
     for (ExprPtr& operand : expr->operands) collect(operand, places);
     for (nki::Keyword& keyword : expr->keywords) collect(keyword.value, places);
 }
@@ -270,7 +276,7 @@ void mutate_block(const Places& places, RandomStream& random) {
 std::string mutate_tree(const std::string& source, RandomStream& random) {
     auto module = nki::parse(source);
     if (!module) return source;
-    const std::uint64_t times = 1 + random.below(4);
+    const std::uint64_t times = 1 + random.below(3);
     for (std::uint64_t n = 0; n < times; ++n) {
         Places places;
         collect(module->body, places);
@@ -278,8 +284,10 @@ std::string mutate_tree(const std::string& source, RandomStream& random) {
         if (random.below(4) == 0) {
             mutate_block(places, random);
         } else {
-            mutate_expression(*places.expressions[random.below(places.expressions.size())], places,
-                              random);
+            // Mostly where a mutant stays a program: most others end as type errors.
+            const auto& from = places.telling.empty() || random.below(4) == 0 ? places.expressions
+                                                                              : places.telling;
+            mutate_expression(*from[random.below(from.size())], places, random);
         }
     }
     return nki::print(*module);
@@ -308,10 +316,11 @@ std::vector<Seed> load_seeds(const std::string& source_folder) {
 
 std::string mutate(const Seed& seed, const std::vector<Seed>& all, RandomStream& random) {
     const Seed& donor = all[random.below(all.size())];
-    switch (random.below(4)) {
+    switch (random.below(10)) {
         case 0:
-            return mutate_tokens(seed.source, donor.source, random);
         case 1:
+            return mutate_tokens(seed.source, donor.source, random);
+        case 2:
             return mutate_tokens(mutate_tree(seed.source, random), donor.source, random);
         default:
             return mutate_tree(seed.source, random);

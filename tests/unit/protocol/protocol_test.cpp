@@ -101,6 +101,27 @@ TEST_CASE("a diagnostic renders position, caret, operation and remedy") {
           "    remedy: use at most 128 partitions\n");
 }
 
+TEST_CASE("carets underline a place, in tabs, characters of several bytes and long lines") {
+    Diagnostic d{.code = "c", .message = "m", .line = 2, .column = 6, .end_column = 13};
+    d.snippet = "\tx = nl.exp(t)";
+    CHECK(render(d, "k.py") == "k.py:2:6: error[c]: m\n    \tx = nl.exp(t)\n    \t    ^~~~~~~\n");
+    d.snippet = "\xc3\xa9 = nl.exp(t)";  // two bytes, one column
+    CHECK(render(d, "k.py").find("\n        ^~~~~~~\n") != std::string::npos);
+    d.snippet = std::string(1000, 'x') + "here";
+    d.column = 1001;
+    d.end_column = 1005;
+    const std::string text = render(d, "k.py");
+    CHECK(text.size() < 500);
+    CHECK(text.find("xhere\n") != std::string::npos);
+    CHECK(text.find(" ^~~~\n") != std::string::npos);
+    d.column = 5000;  // beyond the line: no caret, no crash
+    CHECK(render(d, "k.py").find('^') == std::string::npos);
+    d.shapes = {{2, 3}};
+    d.limit = 4;
+    CHECK(render(d, "k.py").find("    about: [2, 3], limit 4\n") != std::string::npos);
+    CHECK(summary(d) == "c, line 2: m");
+}
+
 TEST_CASE("every outcome spelling parses back") {
     for (int i = 0; i <= static_cast<int>(Outcome::kEvaluatorError); ++i) {
         CHECK(parse_outcome(to_string(static_cast<Outcome>(i))) == static_cast<Outcome>(i));
