@@ -17,6 +17,7 @@
 #include "eval/reference/reference_store.h"
 #include "eval/verifier.h"
 #include "nki/interpreter.h"
+#include "nki/lint.h"
 #include "nki/syntax/parser.h"
 #include "nki/syntax/printer.h"
 #include "trainium/execute.h"
@@ -182,11 +183,15 @@ std::optional<nki::Program> Run::check_source() {
             diagnostic.code = "syntax_error";
             diagnostic.line = error.line;
             diagnostic.column = error.column;
-            diagnostic.snippet = error.snippet;
+            diagnostic.snippet = source_line(request_.source, error.line);
             end_with(reply_, Outcome::kSyntaxError, error.message, std::move(diagnostic));
             return std::nullopt;
         }
         module = std::move(*parsed);
+    }
+    if (auto broken = nki::check_rules(*module)) {
+        end_with(reply_, *broken, request_.source);
+        return std::nullopt;
     }
     if (auto banned = find_precision_ban(request_.source)) {
         end_with(reply_, *banned, request_.source);
