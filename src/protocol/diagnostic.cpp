@@ -15,11 +15,11 @@ std::string marked_line(const Diagnostic& d) {
     std::string line = d.snippet;
     for (char& c : line)
         if (static_cast<unsigned char>(c) < 0x20 && c != '\t') c = ' ';
-    std::size_t at = d.column > 0 ? static_cast<std::size_t>(d.column) - 1 : 0;
+    const std::size_t at = d.column > 0 ? static_cast<std::size_t>(d.column) - 1 : 0;
     std::size_t end = d.end_column > d.column ? static_cast<std::size_t>(d.end_column) - 1 : at + 1;
     const bool marked = d.column > 0 && at <= line.size();
     std::size_t begin = 0;
-    if (line.size() > kShownBytes && at > kShownBytes / 2) begin = at - kShownBytes / 2;
+    if (marked && line.size() > kShownBytes && at > kShownBytes / 2) begin = at - kShownBytes / 2;
     while (begin < line.size() && continues_character(line[begin])) ++begin;
     std::size_t stop = std::min(line.size(), begin + kShownBytes);
     while (stop < line.size() && continues_character(line[stop])) ++stop;
