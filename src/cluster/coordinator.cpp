@@ -9,7 +9,9 @@
 #include <set>
 #include <utility>
 
+#include "cluster/budget.h"
 #include "cluster/framing.h"
+#include "cluster/run_context.h"
 #include "core/hash.h"
 #include "core/version.h"
 #include "nki/syntax/parser.h"
@@ -79,7 +81,8 @@ struct Coordinator::State {
           transport(transport_in),
           clock(clock_in),
           campaign(campaign_options(context.config), problem_starts(context.config)),
-          started_s(clock.monotonic_s()) {}
+          started_s(clock.monotonic_s()),
+          budget(budget_limits(context.config)) {}
 
     RunContext context;
     Transport& transport;
@@ -105,6 +108,7 @@ struct Coordinator::State {
     };
     std::map<int, Spend> spend;  ///< by rank; -1 = earlier launches
     bool spend_unknown = false;
+    Budget budget;
     std::optional<ExitCode> ending;
     std::optional<ExitCode> finished;
     std::string end_reason;
@@ -120,6 +124,7 @@ struct Coordinator::State {
     void claim(int rank, const std::string& key);
     void evaluated(int rank, const std::string& payload);
     void book(int rank, const std::string& payload);
+    void reserve(int rank, const std::string& payload);
     bool hand_out();
     std::size_t pick_for(int rank) const;
     int owner_of(const Unit& unit) const;
@@ -154,6 +159,7 @@ void Coordinator::State::adopt_earlier_launches() {
                     if (row.replayed) return;
                     spend[-1].usd += row.cost_usd.value_or(0);
                     ++spend[-1].calls;
+                    budget.book(row);
                     spend_unknown = spend_unknown || !row.cost_usd;
                     return;
                 }
@@ -178,8 +184,6 @@ void Coordinator::State::greet_workers() {
     for (int rank = 0; rank < transport.size(); ++rank) {
         if (!works(rank)) continue;
         transport.send(rank, Mailbox::kWorker, MessageType::kStart, payload);
-        transport.send(rank, Mailbox::kWorker, MessageType::kSpend,
-                       frame(std::to_string(spend[-1].usd), std::to_string(spend[-1].calls)));
     }
 }
 
@@ -206,6 +210,12 @@ void Coordinator::State::handle(const Message& message) {
         case MessageType::kEvaluated:
             evaluated(message.source, message.payload);
             return;
+        case MessageType::kReserve:
+            reserve(message.source, message.payload);
+            return;
+        case MessageType::kRelease:
+            budget.release(std::to_string(message.source) + ":" + message.payload);
+            return;
         case MessageType::kSpent:
             book(message.source, message.payload);
             return;
@@ -229,7 +239,7 @@ void Coordinator::State::handle(const Message& message) {
         case MessageType::kStart:
         case MessageType::kLease:
         case MessageType::kClaimReply:
-        case MessageType::kSpend:
+        case MessageType::kReserved:
         case MessageType::kStop:
             return;
     }
@@ -246,6 +256,20 @@ void Coordinator::State::accept(int rank, UnitResult result, const std::string& 
     const auto out_of_budget = [](protocol::LlmOutcome outcome) {
         return outcome == protocol::LlmOutcome::kBudget;
     };
+    const auto waits_for_batch = [](protocol::LlmOutcome outcome) {
+        return outcome == protocol::LlmOutcome::kCancelled;
+    };
+    if (waits_for_batch(result.plan_outcome) ||
+        std::any_of(result.samples.begin(), result.samples.end(),
+                    [&](const auto& s) { return waits_for_batch(s.llm_outcome); })) {
+        // Not accepted either: a resumed run asks again, and finds the answers.
+        if (!ending) {
+            ending = ExitCode::kInterrupted;
+            end_reason = "waiting for batch answers: see " + context.directory + "/batch";
+            record_event("batch", end_reason);
+        }
+        return;
+    }
     if (out_of_budget(result.plan_outcome) ||
         std::any_of(result.samples.begin(), result.samples.end(),
                     [&](const auto& s) { return out_of_budget(s.llm_outcome); })) {
@@ -333,18 +357,17 @@ void Coordinator::State::book(int rank, const std::string& payload) {
     spend[rank].usd += row.cost_usd.value_or(0);
     ++spend[rank].calls;
     spend_unknown = spend_unknown || !row.cost_usd;
-    if (!context.config.budget_usd && !context.config.budget_calls) return;
-    Spend total;
-    for (const auto& [who, s] : spend) {
-        total.usd += s.usd;
-        total.calls += s.calls;
-    }
-    for (int other = 0; other < transport.size(); ++other) {
-        if (other == rank || !works(other)) continue;
-        transport.send(other, Mailbox::kWorker, MessageType::kSpend,
-                       frame(std::to_string(total.usd - spend[other].usd),
-                             std::to_string(total.calls - spend[other].calls)));
-    }
+    budget.book(row);
+}
+
+void Coordinator::State::reserve(int rank, const std::string& payload) {
+    const auto [ticket, body] = unframe(payload);
+    const Json json = Json::parse(body);
+    const auto answer =
+        budget.reserve(std::to_string(rank) + ":" + ticket, json.at("model").get<std::string>(),
+                       json.at("problem").get<std::string>(), json.at("usd").get<double>());
+    transport.send(rank, Mailbox::kWorker, MessageType::kReserved,
+                   frame(ticket, std::to_string(static_cast<int>(answer.verdict)) + answer.why));
 }
 
 /// The rank whose evaluators keep a problem's references and a candidate's slice warm.

@@ -19,6 +19,7 @@
 #include "eval/evaluator.h"
 #include "llm/model_options.h"
 #include "llm/pricing.h"
+#include "llm/retry.h"
 #include "store/archive.h"
 #include "store/journal.h"
 
@@ -128,8 +129,9 @@ OpenedRun open_run(const RunRequest& request, Transport& transport) {
     config::RunConfig config = config::load_run_config(request.config_path, request.overrides);
     for (const auto& id : config.problems) (void)eval::load_problem(id, config.shape);
     // Everything that can be wrong is found before the run has a directory or spends a cent.
-    llm::require_prices(config.models, llm::load_prices(data_path(config.prices)),
-                        config.budget_usd.has_value());
+    llm::check_models(config.models, llm::load_prices(data_path(config.prices)),
+                      config.budget_usd || config.budget_problem_usd);
+    (void)llm::load_retry_options(data_path(config.retry));
     (void)agents::Prompts(data_path(config.prompts));
     run.context.machine_hash = eval::load_machine(config.target).hash;
     std::string directory;

@@ -64,6 +64,17 @@ std::string RunContext::cache_directory() const {
            std::to_string(getuid());
 }
 
+BudgetLimits budget_limits(const config::RunConfig& config) {
+    BudgetLimits limits;
+    limits.usd = config.budget_usd;
+    limits.calls = config.budget_calls;
+    limits.problem_usd = config.budget_problem_usd;
+    for (const auto& [key, model] : config.models) {
+        if (model.budget_usd) limits.model_usd[key] = *model.budget_usd;
+    }
+    return limits;
+}
+
 int automatic_slots(int workers_on_node) {
     const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
     return std::max(1, cores / std::max(1, workers_on_node));

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "agents/agents.h"
+#include "cluster/budget.h"
 #include "config/run_config.h"
 #include "eval/problem.h"
 
@@ -30,6 +31,9 @@ struct RunContext {
     /// Number in the worker's journal name; rank 0's own number belongs to the coordinator.
     int journal_rank(int rank) const { return rank == 0 ? ranks : rank; }
 };
+
+/// The budgets of a configuration.
+BudgetLimits budget_limits(const config::RunConfig& config);
 
 /// Evaluator processes per worker when `evaluator.slots` is auto: the node's cores shared among its
 /// workers, at least one.

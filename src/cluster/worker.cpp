@@ -7,6 +7,7 @@
 #include <deque>
 #include <list>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -17,10 +18,12 @@
 #include "cluster/run_context.h"
 #include "config/run_config.h"
 #include "core/data_path.h"
+#include "core/hash.h"
 #include "eval/evaluator.h"
 #include "eval/problem.h"
 #include "llm/client.h"
 #include "llm/model_options.h"
+#include "llm/retry.h"
 #include "store/journal.h"
 
 namespace accelopt::cluster {
@@ -33,6 +36,9 @@ using protocol::UnitKind;
 using protocol::UnitResult;
 
 namespace {
+
+/// Units at a time where models answer in batches: a round is one file.
+constexpr int kBatchUnits = 100'000;
 
 /// A unit in progress.
 struct Task {
@@ -85,6 +91,7 @@ struct Worker::State {
     }
 
     void start(const std::string& payload);
+    WorkerPacer::Coordinator reports();
     void handle(const Message& message);
     void begin(std::int64_t lease, Unit unit);
     void ask(Task& task, protocol::Role role, int sample, llm::Request request);
@@ -114,23 +121,21 @@ void Worker::State::start(const std::string& payload) {
     auto replies = std::make_shared<JournalReplies>(context.directory + "/journal");
     journal = std::make_unique<store::JournalWriter>(context.directory + "/journal",
                                                      context.journal_rank(rank), context.launch);
-    pacer = std::make_shared<WorkerPacer>(
-        config.budget_usd, config.budget_calls, clock,
-        [this](const protocol::LedgerRow& row) {
-            tell(MessageType::kSpent, protocol::to_json(row));
-        },
-        [this](const std::string& model, double seconds) {
-            tell(MessageType::kHold, frame(std::to_string(seconds), model));
-        });
+    pacer = std::make_shared<WorkerPacer>(budget_limits(config).any(), clock, reports());
     std::map<std::string, llm::ModelOptions> models;
     bool all_builtin = true;
+    bool batched = false;
     for (const auto& [key, model] : config.models) {
-        models[key] = llm::make_model_options(model);
+        auto& options = models[key] = llm::make_model_options(model);
+        options.run_id = sha256_hex(context.directory).substr(0, 8);
+        if (options.folder == "auto") options.folder = context.directory + "/batch/" + key;
         all_builtin = all_builtin && model.provider == "builtin";
+        batched = batched || model.provider == "batch";
     }
     client = std::make_unique<llm::Client>(
         std::move(models), host.providers(), llm::load_prices(data_path(config.prices)), replies,
-        std::make_shared<JournalCallLog>(*journal), pacer, clock, config.seed);
+        std::make_shared<JournalCallLog>(*journal), pacer, clock, config.seed,
+        llm::load_retry_options(data_path(config.retry)));
     eval::PoolOptions options;
     options.program = host.evaluator_program;
     options.slots = config.evaluator_slots
@@ -140,6 +145,7 @@ void Worker::State::start(const std::string& payload) {
     options.cache_bytes = static_cast<std::int64_t>(config.evaluator_cache_gib * (1LL << 30));
     // Builtin units cost evaluations only; units of remote models mostly wait for the network.
     capacity = all_builtin ? options.slots + 1 : std::max(32, 4 * options.slots);
+    if (batched) capacity = kBatchUnits;
     pool = std::make_unique<eval::EvaluatorPool>(std::move(options));
     agents = std::make_unique<agents::Agents>(agents::Prompts(data_path(config.prompts)),
                                               config.agents, config.seed);
@@ -148,6 +154,23 @@ void Worker::State::start(const std::string& payload) {
         facts[id] = problem_facts(problem);
     }
     started = true;
+}
+
+WorkerPacer::Coordinator Worker::State::reports() {
+    WorkerPacer::Coordinator c;
+    c.reserve = [this](const llm::Reservation& r) {
+        const nlohmann::json json = {
+            {"model", r.model}, {"problem", r.problem}, {"usd", r.max_usd.value_or(0)}};
+        tell(MessageType::kReserve, frame(std::to_string(r.ticket), json.dump()));
+    };
+    c.release = [this](std::uint64_t t) { tell(MessageType::kRelease, std::to_string(t)); };
+    c.spent = [this](const protocol::LedgerRow& row) {
+        tell(MessageType::kSpent, protocol::to_json(row));
+    };
+    c.hold = [this](const std::string& model, double seconds) {
+        tell(MessageType::kHold, frame(std::to_string(seconds), model));
+    };
+    return c;
 }
 
 void Worker::State::handle(const Message& message) {
@@ -164,9 +187,10 @@ void Worker::State::handle(const Message& message) {
         case MessageType::kClaimReply:
             claim_answered(message.payload);
             return;
-        case MessageType::kSpend: {
-            const auto [usd, calls] = unframe(message.payload);
-            if (pacer) pacer->set_others(std::stod(usd), std::stoll(calls));
+        case MessageType::kReserved: {
+            const auto [ticket, body] = unframe(message.payload);
+            const auto verdict = static_cast<Budget::Verdict>(std::stoi(body.substr(0, 1)));
+            pacer->answered(std::stoull(ticket), {verdict, body.substr(1)});
             return;
         }
         case MessageType::kHold: {
@@ -181,6 +205,8 @@ void Worker::State::handle(const Message& message) {
         case MessageType::kResult:
         case MessageType::kClaim:
         case MessageType::kEvaluated:
+        case MessageType::kReserve:
+        case MessageType::kRelease:
         case MessageType::kSpent:
         case MessageType::kFatal:
         case MessageType::kInterrupted:

@@ -15,6 +15,7 @@ struct ScriptedReply {
     int status = 200;
     std::map<std::string, std::string> headers;
     std::string body;
+    std::string content_type = "application/json";
     double delay_s = 0;      ///< before the answer; ends early when the server stops
     bool break_off = false;  ///< closes the connection in the middle of the body
 };
@@ -37,6 +38,10 @@ struct ChatUsage {
 /// An OpenAI-compatible answer with this text and usage.
 ScriptedReply chat_reply(const std::string& text, const ChatUsage& usage = {},
                          const std::string& finish_reason = "stop");
+/// The same as an event stream; `pieces` deltas, without [DONE] and all that follows the text when
+/// `finish_reason` is empty.
+ScriptedReply stream_reply(const std::string& text, const ChatUsage& usage = {},
+                           const std::string& finish_reason = "stop", int pieces = 3);
 /// An OpenAI-compatible error.
 ScriptedReply error_reply(int status, const std::string& message, const std::string& code = "");
 

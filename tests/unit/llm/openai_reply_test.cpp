@@ -45,7 +45,8 @@ TEST_CASE("a request body carries what the model was configured with") {
     CHECK(body["model"] == "org/m");
     CHECK(body["temperature"] == 0.25);
     CHECK(body["max_tokens"] == 77);
-    CHECK(body["stream"] == false);
+    CHECK(body["stream"] == true);
+    CHECK(body["stream_options"]["include_usage"] == true);
     CHECK_FALSE(body.contains("reasoning_effort"));
     REQUIRE(body["messages"].size() == 2);
     CHECK(body["messages"][0]["role"] == "system");
