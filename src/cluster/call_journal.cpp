@@ -59,6 +59,7 @@ bool worth_asking_again(LlmOutcome outcome) {
 void JournalCallLog::reserve(const llm::Request& request, int attempt) {
     Json json = call_json(request);
     json["attempt"] = attempt;
+    if (!request.trimmed.empty()) json["trimmed"] = request.trimmed;
     journal_.append(store::RecordType::kLlmReserved, dump(json));
 }
 

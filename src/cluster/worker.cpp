@@ -147,8 +147,12 @@ void Worker::State::start(const std::string& payload) {
     capacity = all_builtin ? options.slots + 1 : std::max(32, 4 * options.slots);
     if (batched) capacity = kBatchUnits;
     pool = std::make_unique<eval::EvaluatorPool>(std::move(options));
+    std::map<std::string, agents::ContextLimit> limits;
+    for (const auto& [key, model] : config.models) {
+        limits[key] = {model.context_tokens.value_or(0), model.max_tokens};
+    }
     agents = std::make_unique<agents::Agents>(agents::Prompts(data_path(config.prompts)),
-                                              config.agents, config.seed);
+                                              config.agents, config.seed, std::move(limits));
     for (const auto& id : config.problems) {
         const eval::Problem problem = eval::load_problem(id, config.shape);
         facts[id] = problem_facts(problem);
@@ -330,7 +334,7 @@ void Worker::State::executed(Task& task, int index, const llm::Reply& reply) {
     sample.llm_outcome = reply.outcome;
     sample.status = SampleStatus::kLlmFailed;
     if (reply.outcome == LlmOutcome::kOk) {
-        auto kernel = agents::extract_kernel(reply.text);
+        auto kernel = agents::extract_kernel(reply.text, task.unit.candidate.source);
         if (!kernel.ok()) {
             sample.status = SampleStatus::kExtractionFailed;
         } else {

@@ -68,10 +68,10 @@ int Call::max_tokens() const {
     const double tokens = std::ceil(model_.max_tokens * token_factor_);
     double most = std::numeric_limits<int>::max();
     if (model_.context_tokens > 0) {
-        // Doubling the cap must not push the request over the context.
+        // Prompt and answer share the context. The estimate is rather too high: a cap is lowered
+        // to what is left, but not to a useless one.
         const auto left = model_.context_tokens - estimate_tokens(request_.messages);
-        most =
-            std::max<double>(model_.max_tokens, std::min<double>(most, static_cast<double>(left)));
+        most = std::max(static_cast<double>(left), std::ceil(model_.max_tokens / 4.0));
     }
     return static_cast<int>(std::min(tokens, most));
 }

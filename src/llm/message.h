@@ -38,6 +38,7 @@ struct Request {
     std::string model;  ///< key of the configuration's `models`
     std::vector<Message> messages;
     Context context;
+    std::vector<std::string> trimmed;  ///< what was left out for want of room, as it went
 
     /// SHA-256 over model key and messages: what a replayed reply must match.
     std::string sha256() const;
