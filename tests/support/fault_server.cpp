@@ -162,6 +162,9 @@ FaultServer::FaultServer(Answer answer) : state_(std::make_unique<State>()) {
     state_->server.Post(".*", [state = state_.get()](const auto& request, auto& response) {
         state->handle(request, response);
     });
+    state_->server.Get(".*", [state = state_.get()](const auto& request, auto& response) {
+        state->handle(request, response);
+    });
     state_->port = state_->server.bind_to_any_port("127.0.0.1");
     if (state_->port <= 0) throw std::runtime_error("the test server found no free port");
     state_->thread = std::thread([state = state_.get()] { state->server.listen_after_bind(); });

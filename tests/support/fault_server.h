@@ -50,8 +50,9 @@ std::string last_user_message(const std::string& request_body);
 /// The text of the system message; "" when there is none.
 std::string system_message(const std::string& request_body);
 
-/// An HTTP server of this process on a free port of 127.0.0.1. It answers every POST from its
-/// script and records what it was asked. Its destructor ends pending delays and joins its threads.
+/// An HTTP server of this process on a free port of 127.0.0.1. It answers every POST and GET from
+/// its script and records what it was asked. Its destructor ends pending delays and joins its
+/// threads.
 class FaultServer {
   public:
     /// Chooses the answer; `nth` counts requests from 0 in order of arrival. Called from several

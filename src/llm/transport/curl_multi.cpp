@@ -43,8 +43,9 @@ struct Transfer {
     SteadyClock::time_point started;
     SteadyClock::time_point last_byte;  ///< or the start
     std::size_t body_bytes = 0;
-    bool answering = false;  ///< a byte has come
-    bool complete = false;   ///< the sink needs no more
+    std::size_t sent_bytes = 0;  ///< of the request's body
+    bool answering = false;      ///< a byte has come
+    bool complete = false;       ///< the sink needs no more
     SteadyClock::time_point completed;
 };
 
@@ -52,6 +53,19 @@ void note_bytes(Transfer& transfer) {
     transfer.answering = true;
     transfer.last_byte = SteadyClock::now();
 }
+
+std::size_t give_body(char* buffer, std::size_t size, std::size_t count, void* user) {
+    auto& transfer = *static_cast<Transfer*>(user);
+    const std::string& body = transfer.request.body;
+    const std::size_t length = std::min(size * count, body.size() - transfer.sent_bytes);
+    body.copy(buffer, length, transfer.sent_bytes);
+    transfer.sent_bytes += length;
+    return length;
+}
+
+/// curl sends a request again by itself when a kept connection dies before the answer. The server
+/// may have seen, and billed, the first: every time a request is sent has to be a try of its own.
+int refuse_rewind(void*, curl_off_t, int) { return CURL_SEEKFUNC_FAIL; }
 
 int status_of(std::string_view status_line) {
     const auto space = status_line.find(' ');
@@ -209,8 +223,11 @@ std::unique_ptr<Transfer> make_transfer(HttpRequest request, std::size_t max_bod
     set(easy, CURLOPT_USERAGENT, "accelopt");
     set(easy, CURLOPT_HTTPHEADER, transfer->headers.get());
     if (!http.get) {
-        set(easy, CURLOPT_POSTFIELDS, http.body.c_str());
+        set(easy, CURLOPT_POST, 1L);
         set(easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(http.body.size()));
+        set(easy, CURLOPT_READFUNCTION, &give_body);
+        set(easy, CURLOPT_READDATA, static_cast<void*>(transfer.get()));
+        set(easy, CURLOPT_SEEKFUNCTION, &refuse_rewind);
     }
     set(easy, CURLOPT_WRITEFUNCTION, &take_body);
     set(easy, CURLOPT_WRITEDATA, static_cast<void*>(transfer.get()));
