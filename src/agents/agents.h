@@ -69,6 +69,14 @@ class Agents {
     std::map<std::string, ContextLimit> limits_;
 };
 
+/// True for a verdict that a fixer may mend: the checks turned the kernel down before its values
+/// were looked at.
+bool can_be_repaired(const protocol::EvaluationReply& verdict);
+/// "outcome/reason".
+std::string verdict_name(const protocol::EvaluationReply& verdict);
+/// What a fixer is told: the verdict and every finding with line, snippet, limit and remedy.
+std::string verdict_text(const protocol::EvaluationReply& verdict);
+
 /// What was found in an executor's reply.
 struct ExtractedKernel {
     std::string source;

@@ -65,6 +65,14 @@ Budget::Answer Budget::reserve(const std::string& name, const std::string& model
 
 void Budget::release(const std::string& name) { reservations_.erase(name); }
 
+void Budget::book_possible(const store::OpenReservation& reservation) {
+    const double usd = reservation.max_usd.value_or(0);
+    spent_.usd += usd;
+    ++spent_.calls;
+    spent_by_model_[reservation.model] += usd;
+    spent_by_problem_[reservation.problem] += usd;
+}
+
 void Budget::book(const protocol::LedgerRow& row) {
     if (row.replayed) return;
     const double usd = row.cost_usd.value_or(0);

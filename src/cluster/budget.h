@@ -6,6 +6,7 @@
 #include <string>
 
 #include "protocol/usage.h"
+#include "store/reservations.h"
 
 namespace accelopt::cluster {
 
@@ -41,6 +42,9 @@ class Budget {
     void release(const std::string& name);
     /// Adds what a try cost; a replayed one costs nothing, one of unknown cost counts as a call.
     void book(const protocol::LedgerRow& row);
+
+    /// Adds a try that was in flight when its rank died: it counts with the most it may have cost.
+    void book_possible(const store::OpenReservation& reservation);
 
     double spent_usd() const { return spent_.usd; }
     std::int64_t spent_calls() const { return spent_.calls; }

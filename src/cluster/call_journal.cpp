@@ -56,9 +56,19 @@ bool worth_asking_again(LlmOutcome outcome) {
 
 }  // namespace
 
-void JournalCallLog::reserve(const llm::Request& request, int attempt) {
+void JournalCallLog::withdraw(const llm::Request& request, int attempt) {
     Json json = call_json(request);
     json["attempt"] = attempt;
+    json["unsent"] = true;
+    journal_.append(store::RecordType::kLlmReserved, dump(json));
+}
+
+void JournalCallLog::reserve(const llm::Request& request, int attempt,
+                             std::optional<double> max_usd) {
+    Json json = call_json(request);
+    json["attempt"] = attempt;
+    json["problem"] = request.problem;
+    json["max_usd"] = max_usd ? Json(*max_usd) : Json(nullptr);
     if (!request.trimmed.empty()) json["trimmed"] = request.trimmed;
     journal_.append(store::RecordType::kLlmReserved, dump(json));
 }
@@ -160,9 +170,12 @@ llm::Admission WorkerPacer::admit(const llm::Reservation& reservation) {
     Asked& asked = at->second;
     if (!asked.answer) return {Verdict::kWait, kTurn_s, false, ""};
     switch (asked.answer->verdict) {
-        case Budget::Verdict::kGranted: return {};
-        case Budget::Verdict::kSpent: return {Verdict::kSpent, 0, false, asked.answer->why};
-        case Budget::Verdict::kWait: break;
+        case Budget::Verdict::kGranted:
+            return {};
+        case Budget::Verdict::kSpent:
+            return {Verdict::kSpent, 0, false, asked.answer->why};
+        case Budget::Verdict::kWait:
+            break;
     }
     if (asked.again_s == 0) asked.again_s = now + kAskAgain_s;
     if (now < asked.again_s) return {Verdict::kWait, asked.again_s - now, false, ""};

@@ -18,7 +18,8 @@ namespace accelopt::cluster {
 class JournalCallLog : public llm::CallLog {
   public:
     explicit JournalCallLog(store::JournalWriter& journal) : journal_(journal) {}
-    void reserve(const llm::Request& request, int attempt) override;
+    void reserve(const llm::Request& request, int attempt, std::optional<double> max_usd) override;
+    void withdraw(const llm::Request& request, int attempt) override;
     void record_try(const llm::Request& request, const protocol::LedgerRow& row) override;
     void record_reply(const llm::Request& request, const llm::Reply& reply) override;
 

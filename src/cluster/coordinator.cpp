@@ -13,9 +13,8 @@
 #include "cluster/framing.h"
 #include "cluster/run_context.h"
 #include "core/hash.h"
+#include "core/text.h"
 #include "core/version.h"
-#include "nki/syntax/parser.h"
-#include "nki/syntax/printer.h"
 #include "store/archive.h"
 #include "store/journal.h"
 
@@ -39,39 +38,6 @@ struct Verdict {
     std::string reply;         ///< JSON; "" while open
     std::vector<int> waiting;  ///< ranks that asked meanwhile
 };
-
-search::CampaignOptions campaign_options(const config::RunConfig& config) {
-    search::CampaignOptions o;
-    o.strategy = config.search.strategy;
-    o.variant = config.search.variant;
-    o.beam = config.search.beam;
-    o.plans = config.search.plans;
-    o.samples = config.search.samples;
-    o.rounds = config.search.rounds;
-    o.elitist = config.search.elitist;
-    o.memory_scope = config.memory.scope;
-    o.top_k = config.memory.top_k;
-    o.capacity = config.memory.capacity;
-    o.positive_threshold = config.memory.positive_threshold;
-    o.negative_threshold = config.memory.negative_threshold;
-    o.seed = config.seed;
-    return o;
-}
-
-std::vector<search::ProblemStart> problem_starts(const config::RunConfig& config) {
-    std::vector<search::ProblemStart> starts;
-    for (const auto& id : config.problems) {
-        const eval::Problem problem = eval::load_problem(id, config.shape);
-        auto module = nki::parse(problem.baseline_source);
-        if (!module.ok()) {
-            throw Error(ErrorSource::kConfig, "baseline",
-                        problem.baseline_path + ":" + std::to_string(module.error().line) + ": " +
-                            module.error().message);
-        }
-        starts.push_back({id, problem.baseline_source, nki::normalised_hash(*module)});
-    }
-    return starts;
-}
 
 }  // namespace
 
@@ -136,8 +102,11 @@ struct Coordinator::State {
 
 void Coordinator::State::adopt_earlier_launches() {
     const std::string folder = context.directory + "/journal";
+    store::OpenReservations reservations;
     for (const auto& path : store::journal_files(folder)) {
-        store::read_journal(path, [this](const store::Record& record) {
+        reservations.start_journal();
+        store::read_journal(path, [&](const store::Record& record) {
+            reservations.take(record);
             switch (record.type) {
                 case store::RecordType::kUnitResult: {
                     auto result = protocol::parse_unit_result(record.payload);
@@ -172,6 +141,17 @@ void Coordinator::State::adopt_earlier_launches() {
             }
         });
     }
+    double usd = 0;
+    const auto open = reservations.open();
+    for (const auto& reservation : open) {
+        budget.book_possible(reservation);
+        usd += reservation.max_usd.value_or(0);
+    }
+    if (open.empty()) return;
+    lines.push_back(fmt::format(
+        "{} tries were in flight when an earlier launch ended: possibly spent, up to ${:.4f}, "
+        "which counts against the budgets",
+        open.size(), usd));
 }
 
 void Coordinator::State::record_event(const std::string& kind, const std::string& text) {
@@ -225,13 +205,13 @@ void Coordinator::State::handle(const Message& message) {
                 transport.send(rank, Mailbox::kWorker, MessageType::kHold, message.payload);
             }
             return;
-        case MessageType::kFatal:
-            record_event("worker_failed",
-                         fmt::format("rank {}: {}", message.source, message.payload));
-            lines.push_back(
-                fmt::format("rank {} cannot go on: {}", message.source, message.payload));
-            end(ExitCode::kInternal, message.payload);
+        case MessageType::kFatal: {
+            const auto [code, why] = unframe(message.payload);
+            record_event("worker_failed", fmt::format("rank {}: {}", message.source, why));
+            lines.push_back(fmt::format("rank {} cannot go on: {}", message.source, why));
+            end(static_cast<ExitCode>(std::stoi(code)), why);
             return;
+        }
         case MessageType::kInterrupted:
             record_event("signal", fmt::format("rank {} was signalled", message.source));
             end(ExitCode::kInterrupted, "interrupted");
@@ -265,7 +245,7 @@ void Coordinator::State::accept(int rank, UnitResult result, const std::string& 
         // Not accepted either: a resumed run asks again, and finds the answers.
         if (!ending) {
             ending = ExitCode::kInterrupted;
-            end_reason = "waiting for batch answers: see " + context.directory + "/batch";
+            end_reason = "waiting for batch answers: " + join(context.batch_folders(), "; ");
             record_event("batch", end_reason);
         }
         return;

@@ -12,6 +12,8 @@
 #include "core/hash.h"
 #include "core/text.h"
 #include "core/version.h"
+#include "nki/syntax/parser.h"
+#include "nki/syntax/printer.h"
 
 namespace accelopt::cluster {
 
@@ -57,6 +59,25 @@ std::string RunContext::evaluation_key(const std::string& problem,
         .substr(0, 32);
 }
 
+void RunContext::place(llm::ModelOptions& options) const {
+    options.run_id = sha256_hex(directory).substr(0, 8);
+    if (options.folder == "auto") options.folder = directory + "/batch/" + options.key;
+}
+
+std::vector<std::string> RunContext::batch_folders() const {
+    std::vector<std::string> sentences;
+    for (const auto& [key, model] : config.models) {
+        if (model.provider != "batch") continue;
+        llm::ModelOptions options;
+        options.key = key;
+        options.folder = model.folder;
+        place(options);
+        sentences.push_back("answer " + options.folder + "/requests/*.jsonl into " +
+                            options.folder + "/answers");
+    }
+    return sentences;
+}
+
 std::string RunContext::cache_directory() const {
     if (config.evaluator_cache) return *config.evaluator_cache;
     const char* temporary = std::getenv("TMPDIR");
@@ -73,6 +94,39 @@ BudgetLimits budget_limits(const config::RunConfig& config) {
         if (model.budget_usd) limits.model_usd[key] = *model.budget_usd;
     }
     return limits;
+}
+
+search::CampaignOptions campaign_options(const config::RunConfig& config) {
+    search::CampaignOptions o;
+    o.strategy = config.search.strategy;
+    o.variant = config.search.variant;
+    o.beam = config.search.beam;
+    o.plans = config.search.plans;
+    o.samples = config.search.samples;
+    o.rounds = config.search.rounds;
+    o.elitist = config.search.elitist;
+    o.memory_scope = config.memory.scope;
+    o.top_k = config.memory.top_k;
+    o.capacity = config.memory.capacity;
+    o.positive_threshold = config.memory.positive_threshold;
+    o.negative_threshold = config.memory.negative_threshold;
+    o.seed = config.seed;
+    return o;
+}
+
+std::vector<search::ProblemStart> problem_starts(const config::RunConfig& config) {
+    std::vector<search::ProblemStart> starts;
+    for (const auto& id : config.problems) {
+        const eval::Problem problem = eval::load_problem(id, config.shape);
+        auto module = nki::parse(problem.baseline_source);
+        if (!module.ok()) {
+            throw Error(ErrorSource::kConfig, "baseline",
+                        problem.baseline_path + ":" + std::to_string(module.error().line) + ": " +
+                            module.error().message);
+        }
+        starts.push_back({id, problem.baseline_source, nki::normalised_hash(*module)});
+    }
+    return starts;
 }
 
 int automatic_slots(int workers_on_node) {

@@ -48,7 +48,10 @@ std::string agents(const RunConfig& config) {
     for (const char* role : {"planner", "executor", "summarizer"}) {
         result += fmt::format("  {}: {{model: {}}}\n", role, text(config.agents.at(role)));
     }
-    return result + "  fixer: null\n";
+    const auto fixer = config.agents.find("fixer");
+    if (fixer == config.agents.end()) return result + "  fixer: null\n";
+    return result + fmt::format("  fixer: {{model: {}, attempts: {}}}\n", text(fixer->second),
+                                config.fixer_attempts);
 }
 
 /// What a model was given, in one order whatever the file's; what it was not given has its default.

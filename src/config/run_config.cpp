@@ -295,10 +295,15 @@ void read_agents(const Section& section, RunConfig& config) {
         if (config.models.count(model) == 0) agent.require_one_of("model", model, models);
         config.agents[role] = model;
     }
-    if (section.has("fixer") && !section.is_null("fixer")) {
-        section.fail("fixer", "a fixer is not supported yet; use null");
+    const Section fixer = section.child_or_empty("fixer");
+    if (!section.has("fixer") || section.is_null("fixer")) return;
+    const std::string model = fixer.get_string("model");
+    if (config.models.count(model) == 0) fixer.require_one_of("model", model, models);
+    if (config.models.at(model).provider == "builtin") {
+        fixer.fail("model", "is the builtin rewriter, which repairs no kernels: use null");
     }
-    (void)section.child_or_empty("fixer");
+    config.agents["fixer"] = model;
+    config.fixer_attempts = int_between(fixer, "attempts", config.fixer_attempts, 1, 8);
 }
 
 void read_budget(const Section& section, RunConfig& config) {

@@ -69,6 +69,7 @@ struct RunConfig {
     SearchOptions search;
     MemoryOptions memory;
     std::map<std::string, std::string> agents;  ///< role -> model key; a null role is absent
+    std::int64_t fixer_attempts = 1;            ///< repairs of one sample, when there is a fixer
     std::map<std::string, ModelConfig> models;
     std::string prices = "configs/models/prices.yaml";
     std::string retry = "configs/models/retry.yaml";

@@ -44,7 +44,7 @@ struct Client::State {
 
     void launch_due();
     void launch(Call& call);
-    bool admitted(Call& call, std::uint64_t ticket, double now);
+    bool admitted(Call& call, const Reservation& reservation, double now);
     void release(Call& call, const protocol::LedgerRow* row);
     void keep(const Request& request, Reply reply, std::uint64_t id, bool foreign);
     void collect(double wait_s);
@@ -76,15 +76,16 @@ void Client::State::launch(Call& call) {
         return;
     }
     const std::uint64_t ticket = call.reservation() ? call.reservation()->ticket : next_ticket++;
-    if (pacer && !admitted(call, ticket, now)) return;
-    if (log) log->reserve(call.request(), call.attempts());
+    const Reservation& reservation = call.reserve(ticket, prices);
+    if (pacer && !admitted(call, reservation, now)) return;
+    if (log) log->reserve(call.request(), call.attempts(), reservation.max_usd);
     call_of_ticket[ticket] = call.id();
     provider_of(call).start(ticket, call.begin_try(ticket, now), call.request());
 }
 
 /// Asks the pacer; when the try may not be sent now, the call waits or has finished.
-bool Client::State::admitted(Call& call, std::uint64_t ticket, double now) {
-    const Admission admission = pacer->admit(call.reserve(ticket, prices));
+bool Client::State::admitted(Call& call, const Reservation& reservation, double now) {
+    const Admission admission = pacer->admit(reservation);
     switch (admission.verdict) {
         case Admission::Verdict::kGo:
             return true;
@@ -121,6 +122,7 @@ void Client::State::take(TryResult result) {
         std::max(result.retry_after_s.value_or(0), result.limit_reset_s.value_or(0));
     const auto row = call.end_try(std::move(result), prices, retry, clock.monotonic_s());
     if (log && sent) log->record_try(call.request(), row);
+    if (log && !sent) log->withdraw(call.request(), row.attempt);
     release(call, sent ? &row : nullptr);
     if (pacer && hold_s > 0) pacer->hold(call.model().key, hold_s);
     settle(id);

@@ -85,11 +85,14 @@ class ReplySource {
     virtual std::optional<Reply> find(const Request& request) = 0;
 };
 
-/// Records calls durably: `reserve` before anything is sent, `record` before the answer is used.
+/// Records calls durably: `reserve` before anything is sent, the rest before the answer is used.
 class CallLog {
   public:
     virtual ~CallLog() = default;
-    virtual void reserve(const Request& request, int attempt) = 0;
+    /// `max_usd`: what the try may cost at most; nullopt = no price.
+    virtual void reserve(const Request& request, int attempt, std::optional<double> max_usd) = 0;
+    /// Takes a reservation back: nothing was sent.
+    virtual void withdraw(const Request& request, int attempt) = 0;
     /// Called once for every try that ended, however it ended.
     virtual void record_try(const Request& request, const protocol::LedgerRow& row) = 0;
     /// Called once for a call that a model answered, whatever the answer is worth

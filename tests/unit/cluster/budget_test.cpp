@@ -123,6 +123,21 @@ TEST_CASE("no reservation may take a budget over its limit", "[N27]") {
     CHECK(budget.reserve("g", "m", "p", 0.05).verdict == Budget::Verdict::kGranted);
 }
 
+TEST_CASE("what was in flight when a rank died counts as spent, up to what it was reserved with",
+          "[N27]") {
+    BudgetLimits limits;
+    limits.usd = 1;
+    limits.problem_usd = 0.6;
+    limits.calls = 5;
+    Budget budget(limits);
+    budget.book_possible({"u", "p", "planner", 0, 0, "m", 0.5});
+    budget.book_possible({"v", "q", "planner", 0, 0, "m", std::nullopt});
+    CHECK(budget.spent_usd() == 0.5);
+    CHECK(budget.spent_calls() == 2);
+    CHECK(budget.reserve("a", "m", "p", 0.2).verdict == Budget::Verdict::kSpent);
+    CHECK(budget.reserve("b", "m", "q", 0.4).verdict == Budget::Verdict::kGranted);
+}
+
 TEST_CASE("budgets of a problem, of a model and of calls are kept apart", "[N27]") {
     BudgetLimits limits;
     limits.problem_usd = 0.5;

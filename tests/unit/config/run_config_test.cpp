@@ -337,8 +337,28 @@ TEST_CASE("what has no effect yet is refused, never ignored") {
     refused("verify:\n  stress: true\n");
     refused("numerics:\n  isa: avx2\n");
     refused("store:\n  locking: off\n");
-    CHECK(error_of(replaced(kMinimal, "  planner", "  fixer: {model: m}\n  planner")) ==
-          "c.yaml:3: agents.fixer: a fixer is not supported yet; use null");
+}
+
+TEST_CASE("a fixer is another of the agents, with so many attempts") {
+    const std::string text = with_endpoint(kUrlAndName);
+    const auto with_fixer = [&](const std::string& fixer) {
+        return replaced(text, "  planner", "  fixer: " + fixer + "\n  planner");
+    };
+    const RunConfig one = parsed(with_fixer("{model: m}"));
+    CHECK(one.agents.at("fixer") == "m");
+    CHECK(one.fixer_attempts == 1);
+    const RunConfig three = parsed(with_fixer("{model: m, attempts: 3}"));
+    CHECK(three.fixer_attempts == 3);
+    const RunConfig again = parse_resolved_config(three.resolved, "resolved.yaml");
+    CHECK(again.agents == three.agents);
+    CHECK(again.fixer_attempts == 3);
+    CHECK(again.resolved == three.resolved);
+    CHECK_FALSE(parsed(with_fixer("null")).agents.contains("fixer"));
+    CHECK_THAT(error_of(with_fixer("{model: m, attempts: 9}")),
+               StartsWith("c.yaml:3: agents.fixer.attempts"));
+    CHECK_THAT(error_of(with_fixer("{model: x}")), StartsWith("c.yaml:3: agents.fixer.model"));
+    CHECK_THAT(error_of(replaced(kMinimal, "  planner", "  fixer: {model: m}\n  planner")),
+               StartsWith("c.yaml:3: agents.fixer.model") && Contains("builtin"));
 }
 
 TEST_CASE("the environment is asked when a run starts, not when its copy is read") {

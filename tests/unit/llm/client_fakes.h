@@ -45,8 +45,11 @@ class ScriptedProvider : public Provider {
 /// Keeps everything in the order it was told.
 class MemoryLog : public CallLog {
   public:
-    void reserve(const Request& request, int attempt) override {
+    void reserve(const Request& request, int attempt, std::optional<double>) override {
         events.push_back("reserve " + request.unit_id + " " + std::to_string(attempt));
+    }
+    void withdraw(const Request& request, int attempt) override {
+        events.push_back("withdraw " + request.unit_id + " " + std::to_string(attempt));
     }
     void record_try(const Request&, const protocol::LedgerRow& row) override {
         events.push_back("try " + row.unit_id + " " + std::to_string(row.attempt));
