@@ -80,9 +80,7 @@ InputSpec read_input(const config::Section& section, const Sizes& sizes) {
     }
     input.shape = shape_at(section, "shape", sizes);
     input.kernel_shape = kernel_shape_at(section, sizes, input.shape);
-    input.distribution = section.get_string("distribution");
-    section.require_one_of("distribution", input.distribution, {"normal", "abs_normal"});
-    input.scale = section.double_or("scale", 1.0);
+    input.distribution = read_distribution(section, input.shape);
     return input;
 }
 
@@ -104,23 +102,104 @@ Sizes read_sizes(const config::Section& section) {
     return sizes;
 }
 
-/// Both shapes are read whichever is asked for, so that a mistake in either shows at once.
-Sizes choose_sizes(const config::Section& root, const std::string& shape_name) {
-    const Sizes full = read_sizes(root.child("shape"));
-    const Sizes test = read_sizes(root.child("test_shape"));
-    const auto names = [](const Sizes& sizes) {
-        std::vector<std::string> out;
-        for (const auto& [name, value] : sizes) out.push_back(name);
-        std::sort(out.begin(), out.end());
-        return out;
+std::vector<std::string> names_of(const Sizes& sizes) {
+    std::vector<std::string> names;
+    for (const auto& [name, value] : sizes) names.push_back(name);
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
+/// All shapes that a file declares, read whichever is asked for, so that a mistake in any shows at
+/// once.
+struct Shapes {
+    Sizes full;
+    Sizes test;
+    std::vector<Sizes> further;
+};
+
+Shapes read_shapes(const config::Section& root) {
+    Shapes shapes{read_sizes(root.child("shape")), read_sizes(root.child("test_shape")), {}};
+    const auto check = [&](const char* key, const Sizes& sizes) {
+        if (names_of(sizes) == names_of(shapes.full)) return;
+        root.fail(key, "must name the same sizes as shape: " + join(names_of(shapes.full), ", "));
     };
-    if (names(full) != names(test)) {
-        root.fail("test_shape", "must name the same sizes as shape: " + join(names(full), ", "));
+    check("test_shape", shapes.test);
+    for (const config::Section& section : root.children("shapes")) {
+        shapes.further.push_back(read_sizes(section));
+        check("shapes", shapes.further.back());
     }
-    if (shape_name == "full") return full;
-    if (shape_name == "test") return test;
+    return shapes;
+}
+
+Sizes choose_sizes(const Shapes& shapes, const std::string& shape_name) {
+    if (shape_name == "full") return shapes.full;
+    if (shape_name == "test") return shapes.test;
     throw Error(ErrorSource::kUser, "unknown_shape",
                 "a problem has the shapes 'full' and 'test', not '" + shape_name + "'");
+}
+
+std::string describe(const Sizes& sizes) {
+    std::vector<std::string> parts;
+    for (const auto& [name, value] : sizes) parts.push_back(name + "=" + std::to_string(value));
+    return join(parts, ", ");
+}
+
+double constant_at(const config::Section& section) {
+    const double constant = section.get_double("constant");
+    // Below 1 even the correctly rounded result could fail.
+    if (!(constant >= 1 && constant <= 1e6)) section.fail("constant", "must be 1 to 1e6");
+    return constant;
+}
+
+void read_reason(const config::Section& section, StressSet& set) {
+    set.reason = section.string_or("reason", "value");
+    const std::string term = "term:";
+    if (set.reason.rfind(term, 0) == 0 && set.reason.size() > term.size()) return;
+    section.require_one_of("reason", set.reason, {"value", "tail", "needle", "term:NAME"});
+    if (set.reason == "term:NAME") section.fail("reason", "name the term");
+}
+
+/// Replaces the inputs that a stress set names.
+void replace_inputs(const config::Section& section, StressSet& set) {
+    std::vector<std::string> names;
+    for (const InputSpec& input : set.inputs) names.push_back(input.name);
+    for (const std::string& name : section.keys()) {
+        const auto found = std::find(names.begin(), names.end(), name);
+        if (found == names.end()) {
+            const std::string near = nearest_word(name, names);
+            section.fail(name, "the problem has no input of this name" +
+                                   (near.empty() ? "" : "; did you mean '" + near + "'?"));
+        }
+        const auto index = static_cast<std::size_t>(found - names.begin());
+        InputSpec& input = set.inputs[index];
+        const config::Section how = section.child(name);
+        if (input.tensor) {
+            input.distribution = read_distribution(how, input.shape);
+        } else {
+            input.scalar = how.get_double("value");
+        }
+        set.replaced[index] = true;
+    }
+}
+
+void read_stress(const config::Section& root, Problem& problem) {
+    for (const config::Section& section : root.children("stress")) {
+        StressSet set;
+        set.name = section.get_string("name");
+        const auto same = [&](const StressSet& other) { return other.name == set.name; };
+        if (set.name.empty() || set.name == "nominal" ||
+            std::any_of(problem.stress.begin(), problem.stress.end(), same)) {
+            section.fail("name", "an input set needs a name of its own, not '" + set.name + "'");
+        }
+        read_reason(section, set);
+        if (section.has("constant")) set.constant = constant_at(section);
+        set.inputs = problem.inputs;
+        set.replaced.assign(set.inputs.size(), false);
+        const config::Section inputs = section.child("inputs");
+        if (inputs.keys().empty()) section.fail("inputs", "replace at least one input");
+        replace_inputs(inputs, set);
+        problem.stress.push_back(std::move(set));
+    }
 }
 
 bool is_path(const std::string& text) { return text.find('/') != std::string::npos; }
@@ -175,7 +254,11 @@ std::vector<nki::Argument> Problem::kernel_arguments() const {
     return arguments;
 }
 
-Problem load_problem(const std::string& id_or_path, const std::string& shape_name) {
+namespace {
+
+/// Reads a problem at the sizes that `choose` picks from the declared shapes.
+template <typename Choose>
+Problem load(const std::string& id_or_path, const std::string& shape_name, Choose choose) {
     const std::string folder = find_folder(id_or_path);
     const std::string file = folder + "/problem.yaml";
     const config::Section root = config::load_file(file);
@@ -187,8 +270,14 @@ Problem load_problem(const std::string& id_or_path, const std::string& shape_nam
     root.get_string("source");  // required: a problem says where it comes from
     problem.tolerance = root.get_double("tolerance");
     if (!(problem.tolerance > 0)) root.fail("tolerance", "must be positive");
-    problem.sizes = choose_sizes(root, shape_name);
+    const Shapes shapes = read_shapes(root);
+    problem.sizes = choose(shapes);
+    problem.shapes = shapes.further;
     read_tensors(root, problem);
+    if (root.has("conditioned")) {
+        problem.conditioned_constant = constant_at(root.child("conditioned"));
+    }
+    read_stress(root, problem);
     problem.vector_flops = figure_at(root, "vector_flops", problem.sizes);
     problem.matmul_flops = figure_at(root, "matmul_flops", problem.sizes);
     problem.minimal_bytes = figure_at(root, "minimal_bytes", problem.sizes);
@@ -200,6 +289,23 @@ Problem load_problem(const std::string& id_or_path, const std::string& shape_nam
     problem.definition_sha256 =
         sha256_hex(sha256_hex(read_file(file)) + sha256_hex(read_file(problem.reference_path)));
     return problem;
+}
+
+}  // namespace
+
+Problem load_problem(const std::string& id_or_path, const std::string& shape_name) {
+    return load(id_or_path, shape_name,
+                [&](const Shapes& shapes) { return choose_sizes(shapes, shape_name); });
+}
+
+Problem load_problem_at(const std::string& id_or_path, const Sizes& sizes) {
+    return load(id_or_path, describe(sizes), [&](const Shapes& shapes) {
+        if (names_of(sizes) != names_of(shapes.full)) {
+            throw Error(ErrorSource::kUser, "unknown_shape",
+                        "the problem's sizes are " + join(names_of(shapes.full), ", "));
+        }
+        return sizes;
+    });
 }
 
 std::vector<std::string> shipped_problems() {

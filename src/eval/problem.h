@@ -1,10 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "eval/distribution.h"
+#include "eval/expression.h"
 #include "nki/interpreter.h"
 
 namespace accelopt::eval {
@@ -16,8 +19,7 @@ struct InputSpec {
     std::vector<std::int64_t> shape;         ///< as the reference sees it
     std::vector<std::int64_t> kernel_shape;  ///< as the kernel sees it (C-order reshape)
     double scalar = 0;                       ///< value of a non-tensor argument
-    std::string distribution;                ///< "normal", "abs_normal", ...
-    double scale = 1;
+    Distribution distribution;               ///< of a tensor
 };
 
 struct OutputSpec {
@@ -26,17 +28,31 @@ struct OutputSpec {
     std::vector<std::int64_t> kernel_shape;
 };
 
+/// One further input set that every kernel must pass (problem.yaml, `stress`).
+struct StressSet {
+    std::string name;                ///< unique; the `input` of its correctness rows
+    std::string reason = "value";    ///< what a failure is called: value, tail, needle, term:NAME
+    std::optional<double> constant;  ///< overrides the problem's conditioned constant
+    std::vector<InputSpec> inputs;   ///< all arguments, the replaced ones among them
+    std::vector<bool> replaced;      ///< which of `inputs` differ from the nominal ones
+};
+
 /// A benchmark problem at one shape (full or test), all formulas evaluated.
 struct Problem {
     std::string id;
     std::string title;
     std::string folder;
-    std::string shape_name;                                   ///< "full" or "test"
-    std::vector<std::pair<std::string, std::int64_t>> sizes;  ///< M, N, K, ...
-    std::vector<InputSpec> inputs;                            ///< in kernel argument order
+    std::string shape_name;         ///< "full", "test" or "M=3, N=5"
+    Sizes sizes;                    ///< M, N, K, ...
+    std::vector<InputSpec> inputs;  ///< in kernel argument order
     std::vector<OutputSpec> outputs;
     double tolerance = 2e-5;
-    double vector_flops = 0;  ///< peak model (papers.md section 5)
+    /// Rule `conditioned`: the largest allowed |out - ref| / (2^-24 S); nullopt where the problem
+    /// defines no scale S, and rule `published` takes its place.
+    std::optional<double> conditioned_constant;
+    std::vector<StressSet> stress;
+    std::vector<Sizes> shapes;  ///< further members of the shape domain
+    double vector_flops = 0;    ///< peak model (papers.md section 5)
     double matmul_flops = 0;
     double minimal_bytes = 0;  ///< compulsory HBM traffic
     std::string reference_path;
@@ -51,6 +67,10 @@ struct Problem {
 /// Loads nkibench/ID/problem.yaml (or FOLDER/problem.yaml when `id_or_path` is a path). Unknown
 /// ids are Error(kUser, "unknown_problem") with a suggestion.
 Problem load_problem(const std::string& id_or_path, const std::string& shape_name);
+
+/// The same problem at other sizes of its shape domain (`Problem::shapes`). Throws
+/// Error(kUser, "unknown_shape") unless `sizes` names each size of the problem once.
+Problem load_problem_at(const std::string& id_or_path, const Sizes& sizes);
 
 /// Ids of all shipped problems, sorted.
 std::vector<std::string> shipped_problems();

@@ -11,6 +11,7 @@
 #include "core/hash.h"
 #include "core/text.h"
 #include "eval/reference/blas.h"
+#include "eval/reference/input_drawing.h"
 #include "nki/syntax/python_runtime.h"
 
 namespace accelopt::eval {
@@ -58,19 +59,21 @@ py::array wrap(std::span<float> memory, const std::vector<std::int64_t>& shape) 
                               base);
 }
 
-void draw(const py::module_& numpy, const py::object& generator, const InputSpec& input,
-          py::array& target) {
-    generator.attr("standard_normal")("dtype"_a = "float32", "out"_a = target);
-    if (input.distribution == "abs_normal") {
-        numpy.attr("abs")(target, "out"_a = target);
-    } else if (input.distribution != "normal") {
-        throw Error(ErrorSource::kConfig, "distribution",
-                    "unknown input distribution '" + input.distribution + "'");
-    }
-    if (input.scale != 1) {
-        const py::object factor = numpy.attr("float32")(input.scale);
-        numpy.attr("multiply")(target, factor, "out"_a = target);
-    }
+/// The drawing routine of input_drawing.py.
+py::object drawing() {
+    const py::module_ builtins = py::module_::import("builtins");
+    py::dict scope;
+    scope["__builtins__"] = builtins;
+    builtins.attr("exec")(builtins.attr("compile")(kInputDrawing, "input_drawing.py", "exec"),
+                          scope);
+    return scope["draw"];
+}
+
+py::dict parameters_of(const Distribution& d) {
+    return py::dict("kind"_a = d.kind, "axis"_a = d.axis, "at"_a = d.at, "low"_a = d.low,
+                    "high"_a = d.high, "value"_a = d.value, "deviation"_a = d.deviation,
+                    "start"_a = d.from, "end"_a = d.to, "background"_a = d.background,
+                    "base"_a = d.base, "scale"_a = d.scale);
 }
 
 py::tuple make_inputs(const py::module_& numpy, const Problem& problem, const std::string& seed_hex,
@@ -78,6 +81,7 @@ py::tuple make_inputs(const py::module_& numpy, const Problem& problem, const st
     const py::object seed = py::module_::import("builtins").attr("int")(seed_hex, 16);
     const py::object random = numpy.attr("random");
     const py::object generator = random.attr("Generator")(random.attr("PCG64")(seed));
+    const py::object draw = drawing();
     py::tuple arguments(problem.inputs.size());
     std::size_t tensor = 0;
     for (std::size_t i = 0; i < problem.inputs.size(); ++i) {
@@ -87,7 +91,7 @@ py::tuple make_inputs(const py::module_& numpy, const Problem& problem, const st
             continue;
         }
         py::array array = wrap(memory.at(tensor++), input.shape);
-        draw(numpy, generator, input, array);
+        draw(generator, array, **parameters_of(input.distribution));
         array.attr("flags").attr("writeable") = false;
         arguments[i] = array;
     }

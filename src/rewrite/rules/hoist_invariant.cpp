@@ -147,8 +147,9 @@ class Hoister {
                                producer->targets[0]->kind == ExprKind::kName &&
                                is_movable_value(kernel_, *producer->value) && !is_view_read(name);
             if (!alone) return false;
-            if (!gather(*producer, loop, hoist, done)) return false;
+            // Before what it makes its value from comes along, which goes before it in turn.
             hoist.group.insert(hoist.group.begin(), producer);
+            if (!gather(*producer, loop, hoist, done)) return false;
         }
         return true;
     }

@@ -35,7 +35,7 @@ eval::Problem small_problem(const ScratchFolder& folder, const std::string& body
     problem.inputs.resize(2);
     problem.inputs[0].name = "x";
     problem.inputs[0].shape = {rows, 8};
-    problem.inputs[0].distribution = "normal";
+    problem.inputs[0].distribution.kind = "normal";
     problem.inputs[1].name = "offset";
     problem.inputs[1].tensor = false;
     problem.inputs[1].scalar = 0.5;
@@ -90,8 +90,8 @@ TEST_CASE("distributions and scales are applied") {
     const std::string seed = input_seed("secret", "small", 0);
     ReferenceStore store("", 1 << 24);
     const auto normal = store.get(problem, seed).value();
-    problem.inputs[0].distribution = "abs_normal";
-    problem.inputs[0].scale = 0.25;
+    problem.inputs[0].distribution.kind = "abs_normal";
+    problem.inputs[0].distribution.scale = 0.25;
     problem.definition_sha256 = "other";
     const auto folded = store.get(problem, seed).value();
     for (std::size_t i = 0; i < normal->array(0).size(); ++i) {

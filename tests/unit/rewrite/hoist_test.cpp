@@ -38,6 +38,21 @@ TEST_CASE("an invariant load moves before the loop") {
     CHECK_THAT(text, Contains("    g = nl.load(w[lane, col])\n    for i in nl.affine_range(8):"));
 }
 
+TEST_CASE("a chain of statements leaves the loop in its order") {
+    const auto rule = make_hoist_invariant();
+    const std::string source = over_rows("",
+                                         "        t = nl.load(x[128 * i + lane, col])\n"
+                                         "        g = nl.load(w[lane, col])\n"
+                                         "        h = nl.square(g)\n"
+                                         "        k = nl.exp(h)\n"
+                                         "        out = nl.multiply(t, k)\n" +
+                                             std::string(kStore));
+    const auto sites = sites_of(*rule, source, kShapes);
+    REQUIRE(sites.size() == 3);  // each statement with what it is made from
+    const std::string text = rewritten_at(*rule, source, kShapes, sites.back());
+    CHECK_THAT(text, Contains("    g = nl.load(w[lane, col])\n    h = nl.square(g)\n    k = "));
+}
+
 TEST_CASE("index names made in the loop are spelled out in what leaves it") {
     const auto rule = make_hoist_invariant();
     const std::string text = rewritten(*rule,

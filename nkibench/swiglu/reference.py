@@ -1,0 +1,22 @@
+"""(silu(x gate) * (x up)) down, silu(v) = v / (1 + exp(-v))."""
+import numpy as np
+
+
+def forward(x, up, down, gate):
+    opened = x @ gate
+    hidden = opened / (1 + np.exp(-opened))
+    hidden *= x @ up
+    return hidden @ down
+
+
+def scale(x, up, down, gate):
+    """Terms of the last product, and the rounding of the two before it, which adds up like noise:
+    1 / sqrt(K) of its sum of absolute terms."""
+    x, up, down, gate = (array.astype(np.float64) for array in (x, up, down, gate))
+    opened, lifted = x @ gate, x @ up
+    sigmoid = 1 / (1 + np.exp(-opened))
+    noise = np.abs(x) / np.sqrt(x.shape[1])
+    hidden = np.abs(opened * sigmoid * lifted)
+    hidden += np.abs(sigmoid * (1 + opened * (1 - sigmoid)) * lifted) * (noise @ np.abs(gate))
+    hidden += np.abs(opened * sigmoid) * (noise @ np.abs(up))
+    return hidden @ np.abs(down)

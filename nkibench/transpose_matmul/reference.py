@@ -1,0 +1,10 @@
+"""The matrix product with the left factor transposed."""
+import numpy as np
+
+
+def forward(lhs, rhs):
+    return lhs.T @ rhs
+
+
+def scale(lhs, rhs):
+    return np.abs(lhs.astype(np.float64)).T @ np.abs(rhs.astype(np.float64))
