@@ -129,14 +129,19 @@ void JournalReplies::read(const store::Record& record,
         json.at("request_sha256").get<std::string>(), std::move(reply)};
 }
 
-std::shared_ptr<llm::ReplySource> open_recording(const std::string& directory) {
+std::string recording_folder(const std::string& directory) {
     const bool has_journal = std::filesystem::is_directory(directory + "/journal");
     const std::string folder = has_journal ? directory + "/journal" : directory;
     if (!std::filesystem::is_directory(folder) || store::journal_files(folder).empty()) {
         throw Error(ErrorSource::kUser, "replay",
                     directory + " holds no recorded run (no journal)");
     }
-    return std::make_shared<JournalReplies>(folder, JournalReplies::Scope::kAllCalls);
+    return folder;
+}
+
+std::shared_ptr<llm::ReplySource> open_recording(const std::string& directory) {
+    return std::make_shared<JournalReplies>(recording_folder(directory),
+                                            JournalReplies::Scope::kAllCalls);
 }
 
 std::optional<llm::Reply> JournalReplies::find(const llm::Request& request) {

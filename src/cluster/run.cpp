@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include "cluster/call_journal.h"
 #include "cluster/coordinator.h"
 #include "cluster/progress_display.h"
 #include "cluster/run_context.h"
@@ -288,6 +289,15 @@ config::RunConfig load_checked(const RunRequest& request) {
         config = config::load_run_config(request.config_path, overrides);
     }
     for (const auto& id : config.problems) (void)eval::load_problem(id, config.shape);
+    for (const auto& [key, model] : config.models) {
+        if (model.provider != "replay" || model.run.empty()) continue;
+        try {
+            (void)recording_folder(model.run);
+        } catch (const Error& error) {
+            throw Error(ErrorSource::kConfig, "replay",
+                        fmt::format("{}: models.{}.run: {}", model.where, key, error.what()));
+        }
+    }
     llm::check_models(config.models, llm::load_prices(data_path(config.prices)),
                       config.budget_usd || config.budget_problem_usd);
     (void)llm::load_retry_options(data_path(config.retry));

@@ -281,8 +281,14 @@ void read_models(const Section& section, Environment environment, RunConfig& con
         if (!model.fallback) continue;
         const bool known = config.models.contains(*model.fallback) && *model.fallback != key;
         const Section entry = section.child(key);
-        if (!known)
+        if (!known) {
             entry.fail("fallback", "is not another of the models: '" + *model.fallback + "'");
+        }
+        if (config.models.at(*model.fallback).provider == "replay") {
+            entry.fail("fallback", "'" + *model.fallback +
+                                       "' is a replay itself: name a model "
+                                       "that can be asked");
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 #include "llm/reply_reader.h"
 
+#include <algorithm>
+
 #include "llm/json_reading.h"
 
 namespace accelopt::llm {
@@ -8,19 +10,14 @@ using protocol::LlmOutcome;
 
 bool EventOrDocumentReader::take(std::string_view content_type, std::string_view bytes) {
     if (kind_ == Kind::kUnknown) {
-        body_ += bytes;
-        const auto first = body_.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
-        if (first == std::string::npos) return true;
+        // Blanks before the answer are nothing, however many there are.
+        bytes.remove_prefix(std::min(bytes.find_first_not_of(" \t\r\n\xEF\xBB\xBF"), bytes.size()));
+        if (bytes.empty()) return true;
         // What the body looks like counts more than what the header says: both may be wrong.
         const bool stream = content_type.find("text/event-stream") != std::string_view::npos;
-        const std::string_view start = std::string_view(body_).substr(first);
-        const bool events = start.substr(0, 5) == "data:" || start.substr(0, 6) == "event:" ||
-                            start.substr(0, 1) == ":";
-        kind_ = events || (stream && start.front() != '{') ? Kind::kEvents : Kind::kDocument;
-        if (kind_ == Kind::kDocument) return true;
-        const std::string held = std::move(body_);
-        body_.clear();
-        return take(content_type, held);
+        const bool events = bytes.substr(0, 5) == "data:" || bytes.substr(0, 6) == "event:" ||
+                            bytes.substr(0, 1) == ":";
+        kind_ = events || (stream && bytes.front() != '{') ? Kind::kEvents : Kind::kDocument;
     }
     if (kind_ == Kind::kDocument) {
         body_ += bytes;

@@ -99,6 +99,7 @@ struct RawServer::State {
         std::uint64_t serial = 0;  ///< tells a descriptor's reuse apart
         std::string input;
         std::string output;
+        std::size_t sent = 0;  ///< of `output`
         RawAnswer answer;
         std::size_t step = 0;
         bool answering = false;
@@ -257,9 +258,9 @@ void RawServer::State::run_step(int fd) {
 
 void RawServer::State::write_some(int fd) {
     Connection& connection = connections[fd];
-    while (!connection.output.empty()) {
-        const auto count =
-            send(fd, connection.output.data(), connection.output.size(), MSG_NOSIGNAL);
+    while (connection.sent < connection.output.size()) {
+        const auto count = send(fd, connection.output.data() + connection.sent,
+                                connection.output.size() - connection.sent, MSG_NOSIGNAL);
         if (count < 0) {
             if (errno != EAGAIN) {
                 close_connection(fd, false);
@@ -268,8 +269,10 @@ void RawServer::State::write_some(int fd) {
             }
             return;
         }
-        connection.output.erase(0, static_cast<std::size_t>(count));
+        connection.sent += static_cast<std::size_t>(count);
     }
+    std::string().swap(connection.output);  // its memory too
+    connection.sent = 0;
     if (std::exchange(connection.writable_wanted, false)) watch(fd, false, false);
     if (!connection.answering) return;
     switch (connection.after) {
@@ -295,6 +298,7 @@ void RawServer::State::write_some(int fd) {
         return;
     }
     connection.answering = false;
+    connection.answer = {};
     if (!connection.input.empty()) next_request(fd);
 }
 

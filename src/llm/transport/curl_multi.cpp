@@ -190,6 +190,7 @@ void set_limits(CURL* easy, const HttpRequest& request) {
 void set_security(CURL* easy, const HttpRequest& request, const Environment& environment) {
     set(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     set(easy, CURLOPT_FOLLOWLOCATION, 0L);  // a redirect must not carry the key elsewhere
+    set(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);  // a proxy's are not the model's
     set(easy, CURLOPT_NOPROXY, environment.no_proxy.c_str());
     set(easy, CURLOPT_SSL_VERIFYPEER, 1L);
     set(easy, CURLOPT_SSL_VERIFYHOST, 2L);

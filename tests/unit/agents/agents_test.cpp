@@ -235,6 +235,34 @@ TEST_CASE("a planner's prompt that does not fit loses its oldest experiences, an
     CHECK(request_at(100).context.experiences.empty());
 }
 
+TEST_CASE("a prompt of 15,000 tokens with a cap of 4,096 is trimmed to fit into 16,384", "[N24]") {
+    protocol::Unit unit = make_unit();
+    unit.experiences.clear();
+    for (int i = 0; i < 4; ++i) {
+        protocol::Experience item;
+        item.id = "x" + std::to_string(i);
+        item.title = "Item";
+        unit.experiences.push_back(item);
+    }
+    const auto request_at = [&](std::int64_t context_tokens) {
+        return Agents(Prompts(std::string(ACCELOPT_SOURCE_DIR) + "/configs/prompts"),
+                      {{"planner", "p"}}, 1, {{"p", {context_tokens, 4096}}})
+            .planner(unit, make_problem());
+    };
+    const auto tokens = [&] { return llm::estimate_tokens(request_at(0).messages); };
+    REQUIRE(tokens() < 15'000);
+    // Grows the items until the prompt is of that size.
+    for (std::size_t i = 0; tokens() < 15'000; ++i) {
+        auto& text = unit.experiences[i % 4].text;
+        text += std::string(tokens() < 14'900 ? 100 : 1, 'w');
+    }
+    CHECK(tokens() == 15'000);
+    const auto trimmed = request_at(16'384);
+    CHECK_FALSE(trimmed.trimmed.empty());
+    CHECK(trimmed.trimmed[0] == "experience x3");
+    CHECK(llm::estimate_tokens(trimmed.messages) <= 16'384 - 4096);
+}
+
 TEST_CASE(
     "the fixer is shown the kernel and what the checker says, each repair a call of its own") {
     const Agents agents = make_agents();

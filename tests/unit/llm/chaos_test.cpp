@@ -1,12 +1,13 @@
-// Many calls against a server that fails one in five in every way it can. 1,000 calls; the variable
+// Many calls against a server that fails one in five in every way it can. 500 calls; the variable
 // ACCELOPT_CHAOS_CALLS asks for more.
+#include <malloc.h>
+
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <set>
 
 #include "core/rng.h"
 #include "llm/openai.h"
@@ -37,20 +38,23 @@ class Chaos {
         const int prompt = 100 + static_cast<int>(random.below(5000));
         const int completion = 1 + static_cast<int>(random.below(900));
         const double delay_s = 0.001 * static_cast<double>(random.below(20));
+        if (storm > 0) {
+            --storm;
+            return http_answer(429, "text/plain", "storm", delay_s, {"Retry-After: 0"});
+        }
         if (random.uniform() >= 0.2) {
             bill(prompt, completion);
             return {{delay_s, event_stream_head() + chat_delta("fine ")},
                     {0, chat_delta("answer") + chat_end(prompt, completion)}};
         }
-        const int kind = static_cast<int>(random.below(kKinds));
-        kinds.insert(kind);
-        return fault(kind, prompt, completion, delay_s);
+        return fault(faults++ % kKinds, prompt, completion, delay_s);
     }
 
-    static constexpr int kKinds = 19;
+    static constexpr int kKinds = 25;
     double billed_usd = 0;
     int billed = 0;
-    std::set<int> kinds;
+    int faults = 0;
+    int storm = 0;  ///< answers of a storm of 429 that are left
 
   private:
     void bill(int prompt, int completion) {
@@ -108,6 +112,24 @@ class Chaos {
             case 17:
                 return {{delay_s, event_stream_head() + chat_delta("a\xff\xfe") +
                                       chat_end(prompt, completion)}};
+            case 18:
+                storm = 4;
+                return http_answer(429, "text/plain", "storm", delay_s, {"Retry-After: 0"});
+            case 19:  // ten megabytes that are no answer, and one that is
+                return http_answer(200, "application/json",
+                                   std::string(10U << 20U, prompt % 2 == 0 ? ' ' : 'x'), delay_s);
+            case 20:
+                bill(prompt, completion);
+                return {{delay_s, event_stream_head() + chat_delta(std::string(1U << 20U, 'k')) +
+                                      chat_end(prompt, completion)}};
+            case 21:
+                return http_answer(429, "application/json",
+                                   error_reply(429, "pay first", "insufficient_quota").body);
+            case 22:
+                return http_answer(401, "application/json",
+                                   error_reply(401, "who are you", "invalid_api_key").body);
+            case 23:  // closed in the middle of the head
+                return {{delay_s, "HTTP/1.1 200 OK\r\nContent-Ty", Then::kClose}};
             default: {
                 bill(prompt, completion);
                 RawAnswer trickle;
@@ -122,6 +144,12 @@ class Chaos {
     }
 };
 
+/// Keeps no texts, so that memory is flat.
+class RowLog : public MemoryLog {
+  public:
+    void record_reply(const Request&, const Reply&) override {}
+};
+
 std::ptrdiff_t open_files() {
     return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
                          std::filesystem::directory_iterator());
@@ -129,6 +157,7 @@ std::ptrdiff_t open_files() {
 
 /// Resident memory in MiB.
 long resident_mib() {
+    malloc_trim(0);
     std::ifstream file("/proc/self/statm");
     long total = 0;
     long resident = 0;
@@ -141,7 +170,7 @@ long resident_mib() {
 TEST_CASE("chaos: every call ends once, every request is a row, every cent is accounted for",
           "[N17][N18][N21][N22][N25]") {
     const char* asked = std::getenv("ACCELOPT_CHAOS_CALLS");
-    const int calls = asked ? std::atoi(asked) : 1000;
+    const int calls = asked ? std::atoi(asked) : 500;
     constexpr int kInFlight = 128;
     const auto files_before = open_files();
     Chaos chaos;
@@ -153,11 +182,11 @@ TEST_CASE("chaos: every call ends once, every request is a row, every cent is ac
         model.url = server.url();
         model.name = "org/m";
         model.api_key = Secret("sk-chaos-0123456789abcdef");
-        model.timeout_s = 60;
-        model.stall_timeout_s = 2;
+        model.timeout_s = 120;
+        model.stall_timeout_s = 8;  // the server of this test shares a busy machine
         PriceTable prices;
         prices.set("org/m", price(2, 2, 4));
-        const auto log = std::make_shared<MemoryLog>();
+        const auto log = std::make_shared<RowLog>();
         const auto pacer = std::make_shared<CountingPacer>();
         pacer->tries_left = 1 << 30;
         Client client({{"m", model}}, {{"openai", make_openai_provider()}}, prices, nullptr, log,
@@ -176,11 +205,11 @@ TEST_CASE("chaos: every call ends once, every request is a row, every cent is ac
                 ++ends[done.id];
                 ++outcomes[done.reply.outcome];
                 const std::string& text = done.reply.text;
-                const bool whole =
-                    text == "fine answer" || text == "slow" || text == "never to be joined";
+                const bool whole = text == "fine answer" || text == "slow" ||
+                                   text == "never to be joined" || text.size() == 1U << 20U;
                 if (done.reply.outcome == LlmOutcome::kOk && !whole) ++bad_texts;
             }
-            if (warm_mib == 0 && static_cast<int>(ends.size()) > calls / 4)
+            if (warm_mib == 0 && static_cast<int>(ends.size()) > calls / 2)
                 warm_mib = resident_mib();
         }
         CHECK(static_cast<int>(ends.size()) == calls);
@@ -200,10 +229,11 @@ TEST_CASE("chaos: every call ends once, every request is a row, every cent is ac
         CHECK(usd == Approx(chaos.billed_usd).epsilon(1e-12));
         CHECK(pacer->usd == Approx(chaos.billed_usd).epsilon(1e-12));
         CHECK(priced == chaos.billed);
-        CHECK(static_cast<int>(chaos.kinds.size()) == Chaos::kKinds);
+        CHECK(chaos.faults >= 2 * Chaos::kKinds);  // each kind at least twice
+        // Only what is never tried again (overflow, quota, key) or failed six times is missing.
         CHECK(outcomes[LlmOutcome::kOk] > calls * 9 / 10);
         // The rows that the log of this test keeps are some 500 bytes each.
-        CHECK(resident_mib() - warm_mib < 16 + calls / 400);
+        CHECK(resident_mib() - warm_mib < 16 + calls / 1000);
         std::string summary;
         for (const auto& [outcome, count] : outcomes) {
             summary +=

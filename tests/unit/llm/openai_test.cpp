@@ -168,15 +168,15 @@ TEST_CASE("a malformed and an empty answer are asked for once more, and recorded
     CHECK(endpoint.log->replies.size() == 2);
 }
 
-TEST_CASE("an answer cut off at the cap keeps its text; an eaten cap is doubled", "[N22]") {
+TEST_CASE("an answer cut off at the cap keeps its text; an eaten cap is doubled", "[N22][N23]") {
     testing::ChatUsage eaten{100, 200, -1, 199};
-    FaultServer server({chat_reply("half an ans", {}, "length"), chat_reply("", eaten, "length"),
-                        chat_reply("ok")});
+    FaultServer server({chat_reply("```python\nhalf an ans", {}, "length"),
+                        chat_reply("", eaten, "length"), chat_reply("ok")});
     Endpoint endpoint(server.url());
     endpoint.model.max_tokens = 200;
     const Reply cut = endpoint.run("u1");
     CHECK(cut.outcome == LlmOutcome::kLength);
-    CHECK(cut.text == "half an ans");
+    CHECK(cut.text == "```python\nhalf an ans");  // truncated, not malformed
     CHECK(endpoint.run("u2").outcome == LlmOutcome::kOk);
     const auto requests = server.requests();
     REQUIRE(requests.size() == 3);
