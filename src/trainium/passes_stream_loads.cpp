@@ -14,8 +14,8 @@ std::vector<bool> load_only_tiles(const Stream& stream) {
     for (const Instruction& instruction : stream.instructions) {
         const std::int32_t t = instruction.dst.tile;
         if (stream.tiles[t].buffer != Buffer::kSbuf) continue;
-        const bool load =
-            instruction.op == StreamOp::kLoad && stream.tiles[instruction.src[0].tile].read_only;
+        const bool load = instruction.op == StreamOp::kLoad && instruction.sources == 1 &&
+                          stream.tiles[instruction.src[0].tile].read_only;
         load_only[t] = load && (load_only[t] || !written[t]);
         written[t] = true;
     }
@@ -33,10 +33,11 @@ class Streaming {
     void run() {
         const std::vector<Instruction> original = std::move(stream_.instructions);
         loads_.resize(streamed_.size());
+        rewrites_.assign(streamed_.size(), 0);
         stream_.instructions.clear();
         for (const Instruction& instruction : original) {
             if (is_streamed(instruction.dst.tile)) {
-                loads_[instruction.dst.tile].push_back(instruction);
+                add_load(instruction);
                 continue;
             }
             Instruction copy = instruction;
@@ -45,11 +46,27 @@ class Streaming {
             }
             stream_.instructions.push_back(copy);
         }
+        for (std::size_t t = 0; t < loads_.size(); ++t) {
+            for (const Instruction& load : loads_[t])
+                stream_.sliced_loads.emplace_back(static_cast<std::int32_t>(t), load.operation);
+        }
     }
 
   private:
     bool is_streamed(std::int32_t tile) const {
         return static_cast<std::size_t>(tile) < streamed_.size() && streamed_[tile];
+    }
+
+    /// A load over elements that were loaded before ends the life of their slices.
+    void add_load(const Instruction& load) {
+        const std::int32_t t = load.dst.tile;
+        std::vector<Instruction>& loads = loads_[t];
+        const bool again = rewrites_[t] > 0 || loads.size() >= kMaxLoads ||
+                           std::any_of(loads.begin(), loads.end(), [&](const Instruction& l) {
+                               return l.dst.overlaps(load.dst);
+                           });
+        if (again) ++rewrites_[t];
+        loads.push_back(load);
     }
 
     /// The operand that stands for a use of a streamed tile: a recent load of the same slice, or a
@@ -58,8 +75,10 @@ class Streaming {
         const std::uint64_t key = mix(static_cast<std::uint64_t>(use.tile), use.access);
         Recent& recent = recent_[key];
         const std::size_t now = stream_.instructions.size();
-        if (recent.operand.tile < 0 || now - recent.last_use >= reuse_) {
+        if (recent.operand.tile < 0 || now - recent.last_use >= reuse_ ||
+            recent.rewrites != rewrites_[use.tile]) {
             recent.operand = load(use);
+            recent.rewrites = rewrites_[use.tile];
         }
         recent.last_use = stream_.instructions.size();
         return recent.operand;
@@ -67,18 +86,25 @@ class Streaming {
 
     Operand load(const Operand& use) {
         const std::vector<Instruction>& loads = loads_[use.tile];
-        auto source = std::find_if(loads.begin(), loads.end(),
-                                   [&](const Instruction& l) { return l.dst.covers(use); });
-        if (source == loads.end()) source = loads.begin();
-        Instruction load = *source;
+        // The latest load of these elements; where several brought them, the first stands for all.
+        const auto source = std::find_if(loads.rbegin(), loads.rend(),
+                                         [&](const Instruction& l) { return l.dst.covers(use); });
+        Instruction load = source == loads.rend() ? loads.front() : *source;
+        load.operation = -1;
         const std::int32_t row_bytes = std::max(1, use.byte_hi - use.byte_lo);
         const std::int32_t rows = std::max(1, use.partition_hi - use.partition_lo);
         load.rows = rows;
         load.bytes = std::int64_t{rows} * row_bytes;
         load.run_bytes = std::min<std::int64_t>(load.run_bytes, rows > 1 ? row_bytes : load.bytes);
         const auto tile = static_cast<std::int32_t>(stream_.tiles.size());
-        stream_.tiles.push_back(
-            {.rotates = false, .partition_bytes = row_bytes, .partitions = rows, .site = site_});
+        stream_.tiles.push_back({.rotates = false,
+                                 .partition_bytes = row_bytes,
+                                 .partitions = rows,
+                                 .site = site_,
+                                 .tensor = stream_.tiles[use.tile].tensor,
+                                 .slice = static_cast<std::int32_t>(stream_.slices.size())});
+        stream_.slices.push_back(
+            {use.tile, use.partition_lo, use.byte_lo, static_cast<std::int32_t>(loads.size())});
         load.dst = {tile, 0, rows, 0, row_bytes, use.access};
         stream_.instructions.push_back(load);
         return load.dst;
@@ -87,13 +113,18 @@ class Streaming {
     struct Recent {
         Operand operand;
         std::size_t last_use = 0;
+        std::int32_t rewrites = 0;
     };
+
+    /// Beyond so many loads of one tile every load counts as one over earlier ones.
+    static constexpr std::size_t kMaxLoads = 256;
 
     Stream& stream_;
     std::vector<bool> streamed_;  ///< of the tiles that were there before
     std::size_t reuse_;
     std::int32_t site_;
     std::vector<std::vector<Instruction>> loads_;
+    std::vector<std::int32_t> rewrites_;  ///< per tile: loads over elements loaded before
     std::unordered_map<std::uint64_t, Recent> recent_;
 };
 

@@ -31,7 +31,7 @@ std::uint64_t mix_scalar(std::uint64_t hash, const nki::ScalarOperand& operand) 
 
 /// Everything that decides an operation's result besides its operands. Immediates belong to it:
 /// 0.1 * g and 0.001 * g are different values.
-std::uint64_t definition_hash(const Operation& op) {
+std::uint64_t definition_hash(const Operation& op, const nki::Program& program) {
     std::uint64_t hash =
         mix(static_cast<std::uint64_t>(op.opcode), static_cast<std::uint64_t>(op.function));
     hash = mix(hash, static_cast<std::uint64_t>(op.op0) << 8 | static_cast<std::uint64_t>(op.op1));
@@ -41,6 +41,20 @@ std::uint64_t definition_hash(const Operation& op) {
         hash = mix_scalar(hash, *operand);
     for (std::int64_t coefficient : op.iota)
         hash = mix(hash, static_cast<std::uint64_t>(coefficient));
+    if (op.extra >= 0) {
+        const nki::Extra& extra = program.extras.at(op.extra);
+        for (const nki::Extra::Dynamic& axis : extra.dynamic) {
+            for (const std::int64_t value : {axis.stride, axis.size, axis.low, axis.high})
+                hash = mix(hash, static_cast<std::uint64_t>(value));
+        }
+        hash = mix(hash, static_cast<std::uint64_t>(extra.offset));
+        for (const std::int64_t stride : extra.stride)
+            hash = mix(hash, static_cast<std::uint64_t>(stride));
+        for (const std::int64_t value : {extra.elements_per_index, extra.valid_indices})
+            hash = mix(hash, static_cast<std::uint64_t>(value));
+        hash = mix(mix(hash, extra.seed), extra.draw);
+        for (const std::uint8_t from : extra.pattern) hash = mix(hash, from);
+    }
     for (const nki::MaskTerm& term : op.mask) {
         hash = mix(hash, static_cast<std::uint64_t>(term.constant));
         for (std::int64_t coefficient : term.coefficients)
@@ -83,6 +97,26 @@ StreamOp stream_op(Opcode opcode) {
             return StreamOp::kMatmul;
         case Opcode::kPartitionBroadcast:
             return StreamOp::kBroadcastMatmul;
+        case Opcode::kGather:
+        case Opcode::kScatter:
+        case Opcode::kTake:
+        case Opcode::kLocalGather:
+        case Opcode::kShuffle:
+        case Opcode::kSequenceBounds:
+        case Opcode::kMatchReplace8:
+            return StreamOp::kCopy;
+        case Opcode::kPartitionReduce:
+        case Opcode::kBnStats:
+        case Opcode::kBnAggr:
+        case Opcode::kMax8:
+        case Opcode::kFindIndex8:
+        case Opcode::kMatchIndex8:
+            return StreamOp::kReduce;
+        case Opcode::kRangeSelect:
+        case Opcode::kDropout:
+            return StreamOp::kTensorScalar;
+        case Opcode::kRandom:
+            return StreamOp::kMemset;
     }
     throw Error(ErrorSource::kInternal, "opcode", "operation with an unknown opcode");
 }
@@ -93,12 +127,14 @@ class Lowering {
         : program_(program), machine_(machine) {}
 
     Stream run() {
-        for (const Operation& op : program_.operations) {
-            if (!is_nothing(op)) ++writers_[tile_of(op.dst)];
+        const auto count = static_cast<std::int32_t>(program_.operations.size());
+        for (index_ = 0; index_ < count; ++index_) {
+            if (!is_nothing(index_)) ++writers_[tile_of(program_.operations[index_].dst)];
         }
         stream_.instructions.reserve(program_.operations.size());
-        for (const Operation& op : program_.operations) {
-            if (is_nothing(op)) continue;
+        for (index_ = 0; index_ < count; ++index_) {
+            const Operation& op = program_.operations[index_];
+            if (is_nothing(index_)) continue;
             if (op.opcode == Opcode::kPartitionBroadcast) {
                 lower_broadcast(op);
             } else {
@@ -109,9 +145,7 @@ class Lowering {
     }
 
   private:
-    static bool is_nothing(const Operation& op) {
-        return op.opcode == Opcode::kMemset && op.implicit;
-    }
+    bool is_nothing(std::int32_t index) const { return is_implicit_fill(program_, index); }
 
     const nki::Tensor& tensor(const View& view) const {
         const auto index = static_cast<std::size_t>(view.tensor);
@@ -149,7 +183,10 @@ class Lowering {
             tile.read_only =
                 t.role == nki::TensorRole::kInput || t.role == nki::TensorRole::kConstant;
             tile.site = site_of(t);
-            if (t.buffer != nki::Buffer::kHbm) {
+            tile.tensor = view.tensor;
+            if (t.buffer == nki::Buffer::kHbm) {
+                tile.hbm_bytes = t.partitions * t.free_elements * nki::size_of(t.dtype);
+            } else {
                 tile.partition_bytes =
                     narrow32(std::max<std::int64_t>(4, t.free_elements * nki::size_of(t.dtype)));
                 tile.partitions = narrow32(t.partitions);
@@ -183,10 +220,18 @@ class Lowering {
         if (out.op == StreamOp::kTranspose && !on_array) out.op = StreamOp::kCopy;
         out.requested = op.engine;
         out.line = op.line;
-        out.definition = definition_hash(op);
-        out.accumulate = op.accumulate;
+        if (has_own_spaces(op.opcode)) out.op = indirect_op(op, out.op);
+        if (op.opcode == Opcode::kTranspose && op.engine == nki::Engine::kDma)
+            out.op = StreamOp::kDmaCopy;
+        out.operation = index_;
+        out.definition = definition_hash(op, program_);
+        out.accumulate =
+            op.accumulate || (op.opcode == Opcode::kScatter && op.op0 != nki::AluOp::kNone);
         out.onezero = op.stationary_onezero || op.moving_onezero;
-        out.dst = operand(op.dst);
+        // An operation that fills what its mask leaves out writes all of that.
+        const bool fills = index_ > 0 && is_implicit_fill(program_, index_ - 1) &&
+                           prepares_next(program_, index_ - 1);
+        out.dst = operand(fills ? program_.operations[index_ - 1].dst : op.dst);
         const int sources = std::min<int>(op.sources, static_cast<int>(op.src.size()));
         for (int s = 0; s < sources; ++s) add_source(out, operand(op.src[s]));
         for (const auto* scalar : {&op.scale, &op.bias, &op.operand0, &op.operand1}) {
@@ -200,13 +245,48 @@ class Lowering {
             const bool reads_first = out.op == StreamOp::kReduce;
             const View& space = reads_first ? first : op.dst;
             const Counts counts = active_counts(op, space);
-            if (product(counts, 0, space.rank) == 0) return;  // fully masked: no instruction
-            if (is_dma(out.op)) {
+            if (product(counts, 0, space.rank) == 0) {  // fully masked: no instruction
+                if (fills) emit_fill(out);
+                return;
+            }
+            if (is_dma(out.op) && has_own_spaces(op.opcode)) {
+                shape_indirect_dma(op, out);
+            } else if (is_dma(out.op)) {
                 shape_dma(op, counts, out);
             } else {
                 shape_elementwise(op, space, counts, out);
             }
         }
+        emit(out);
+    }
+
+    /// Gathers and scatters by the DMA queues.
+    StreamOp indirect_op(const Operation& op, StreamOp otherwise) const {
+        if (op.engine != nki::Engine::kDma) return otherwise;
+        if (tensor(op.src[0]).buffer == nki::Buffer::kHbm) return StreamOp::kLoad;
+        return tensor(op.dst).buffer == nki::Buffer::kHbm ? StreamOp::kStore : StreamOp::kDmaCopy;
+    }
+
+    /// One descriptor per index: a row of the side that is not indexed.
+    void shape_indirect_dma(const Operation& op, Instruction& out) {
+        const View& dense = op.opcode == Opcode::kScatter ? op.src[0] : op.dst;
+        const Counts counts = active_counts(op, dense);
+        const std::int64_t elements = product(counts, 0, dense.rank);
+        const int size = nki::size_of(tensor(dense).dtype);
+        out.rows = narrow32(counts[0]);
+        out.bytes = elements * size;
+        out.run_bytes = elements / std::max<std::int64_t>(1, counts[0]) * size;
+        out.stride_bytes = 0;
+    }
+
+    /// The fill before a fully masked operation, which needs an instruction then.
+    void emit_fill(Instruction out) {
+        const Operation& fill = program_.operations[index_ - 1];
+        out.op = StreamOp::kMemset;
+        out.operation = index_ - 1;
+        out.definition = definition_hash(fill, program_);
+        out.sources = 0;
+        shape_elementwise(fill, fill.dst, active_counts(fill, fill.dst), out);
         emit(out);
     }
 
@@ -320,6 +400,8 @@ class Lowering {
             Instruction copy;
             copy.op = StreamOp::kCopy;
             copy.line = op.line;
+            copy.operation = index_;
+            copy.first_column = narrow32(first);
             copy.n = narrow32(n);
             copy.four_byte = size == 4;
             copy.read_bytes = narrow32(n * 4);
@@ -341,6 +423,8 @@ class Lowering {
         Instruction ones;
         ones.op = StreamOp::kBroadcastMatmul;
         ones.line = op.line;
+        ones.operation = index_;
+        ones.first_column = narrow32(first);
         ones.k = 1;
         ones.m = narrow32(op.dst.partitions());
         ones.n = narrow32(n);
@@ -374,11 +458,28 @@ class Lowering {
     std::vector<std::int32_t> alias_;     ///< tile of a repeated broadcast -> the first one's
     std::pair<nki::TensorId, std::int64_t> last_key_{-1, -1};
     std::int32_t last_tile_ = -1;
+    std::int32_t index_ = 0;  ///< of the operation being lowered
     std::int32_t identity_tile_ = -1;
     std::int32_t broadcast_site_ = -1;
 };
 
 }  // namespace
+
+bool is_implicit_fill(const nki::Program& program, std::int32_t index) {
+    const Operation& op = program.operations[index];
+    if (op.opcode != Opcode::kMemset || !op.implicit) return false;
+    return program.tensors[op.dst.tensor].buffer == nki::Buffer::kPsum ||
+           prepares_next(program, index);
+}
+
+bool prepares_next(const nki::Program& program, std::int32_t index) {
+    const auto next = static_cast<std::size_t>(index) + 1;
+    if (next >= program.operations.size()) return false;
+    const View& filled = program.operations[index].dst;
+    const Operation& op = program.operations[next];
+    return op.dst.tensor == filled.tensor && op.dst.block == filled.block && !op.accumulate &&
+           op.opcode != Opcode::kMemset && op.line == program.operations[index].line;
+}
 
 Stream lower(const nki::Program& program, const Machine& machine) {
     return Lowering(program, machine).run();

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "nki/program.h"
@@ -73,6 +74,11 @@ struct Instruction {
     bool single_elements = false;  ///< DMA: no two neighbours on one side are on the other
     bool four_byte = true;         ///< operands of four bytes (fp32: several passes)
     std::int32_t line = 0;
+    std::int32_t operation = -1;  ///< what it performs: an index into Program::operations, of which
+                                  ///< a broadcast performs `n` columns from `first_column`; -1:
+                                  ///< the compiler's own (spills, reloads, loads of slices or of
+                                  ///< the identity of nl.matmul)
+    std::int32_t first_column = 0;
     std::int32_t k = 0;  ///< matmul: contraction rows, stationary and moving columns
     std::int32_t m = 0;
     std::int32_t n = 0;             ///< elementwise: active free elements per partition
@@ -94,7 +100,19 @@ struct Tile {
     bool rotates = true;               ///< allocation is limited to a few buffers of its site
     std::int32_t partition_bytes = 0;  ///< on-chip only
     std::int32_t partitions = 0;
-    std::int32_t site = -1;  ///< dense index of the allocating source expression
+    std::int32_t site = -1;      ///< dense index of the allocating source expression
+    nki::TensorId tensor = -1;   ///< whose layout it has; -1: made by the compiler
+    std::int32_t slice = -1;     ///< index into Stream::slices of a part that is loaded on its own
+    std::int64_t hbm_bytes = 0;  ///< HBM only
+};
+
+/// A part of a tile that is loaded whenever it is needed, instead of the tile: what the first
+/// `loads` loads of the tile bring into a box of it.
+struct Slice {
+    std::int32_t tile = -1;
+    std::int32_t partition_lo = 0;
+    std::int32_t byte_lo = 0;
+    std::int32_t loads = 0;
 };
 
 /// The instruction stream of a kernel.
@@ -102,6 +120,9 @@ struct Stream {
     std::vector<Tile> tiles;
     std::vector<Instruction> instructions;
     std::int32_t sites = 0;
+    std::vector<Slice> slices;
+    /// The loads of tiles that are loaded slice by slice: (tile, operation), in program order.
+    std::vector<std::pair<std::int32_t, std::int32_t>> sliced_loads;
 };
 
 /// Lowers a program to instructions as the compiler would before any optimisation: partition
@@ -109,6 +130,12 @@ struct Stream {
 /// transposes of nl.matmul read an implicitly loaded identity, implicit PSUM zeros are nothing.
 /// Masks shorten DMAs and elementwise work, not matmuls.
 Stream lower(const nki::Program& program, const Machine& machine);
+
+/// True for a fill that the front end made and that costs no instruction: PSUM starts from zeros,
+/// and some operations fill what their mask leaves out.
+bool is_implicit_fill(const nki::Program& program, std::int32_t index);
+/// True when an implicit fill belongs to the operation after it.
+bool prepares_next(const nki::Program& program, std::int32_t index);
 
 /// Mixes `value` into `hash`: the combiner of access, definition and value-numbering hashes.
 constexpr std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {

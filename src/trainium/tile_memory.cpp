@@ -159,40 +159,44 @@ TileMemory::~TileMemory() {
     for (std::size_t tile = 0; tile < data_.size(); ++tile) {
         const nki::Tensor& tensor = program_.tensors[tiles_.tensor_of(tile)];
         if (data_[tile] != nullptr && !lies_outside_pool(tensor)) {
-            pool_.give(data_[tile], tile_bytes(tensor));
+            pool_.give(data_[tile], array_bytes(tensor));
         }
     }
 }
 
-NumberFormat TileMemory::format(nki::TensorId tensor) const {
-    const nki::Tensor& described = program_.tensors[tensor];
-    return described.buffer == nki::Buffer::kHbm ? hbm_format(described.dtype)
-                                                 : on_chip_format(described.dtype);
+NumberFormat format_of(const nki::Tensor& tensor) {
+    return tensor.buffer == nki::Buffer::kHbm ? hbm_format(tensor.dtype)
+                                              : on_chip_format(tensor.dtype);
 }
 
-std::int64_t TileMemory::tile_bytes(const nki::Tensor& tensor) const {
+std::int64_t array_bytes(const nki::Tensor& tensor) {
     std::int64_t bytes = 0;
     if (__builtin_mul_overflow(tensor.partitions, tensor.free_elements, &bytes) ||
-        __builtin_mul_overflow(bytes, storage_bytes(format(tensor.id).storage), &bytes)) {
+        __builtin_mul_overflow(bytes, storage_bytes(format_of(tensor).storage), &bytes)) {
         return INT64_MAX;
     }
     return bytes;
 }
 
+const void* TileMemory::input_of(const nki::Tensor& tensor) const {
+    const std::int64_t bytes = array_bytes(tensor);
+    const auto argument = static_cast<std::size_t>(tensor.argument);
+    if (tensor.argument < 0 || argument >= inputs_.size() || inputs_[argument].bytes != bytes) {
+        throw Error(ErrorSource::kInternal, "inputs",
+                    fmt::format("input '{}' needs an array of {} bytes", tensor.name, bytes));
+    }
+    return inputs_[argument].data;
+}
+
 std::byte* TileMemory::fixed(const nki::Tensor& tensor, std::size_t tile) {
     if (data_[tile] != nullptr) return data_[tile];
-    const std::int64_t bytes = tile_bytes(tensor);
+    const std::int64_t bytes = array_bytes(tensor);
     if (tensor.role == nki::TensorRole::kInput) {
-        const auto argument = static_cast<std::size_t>(tensor.argument);
-        if (tensor.argument < 0 || argument >= inputs_.size() || inputs_[argument].bytes != bytes) {
-            throw Error(ErrorSource::kInternal, "inputs",
-                        fmt::format("input '{}' needs an array of {} bytes", tensor.name, bytes));
-        }
         // Never written: write() refuses inputs.
-        data_[tile] = static_cast<std::byte*>(const_cast<void*>(inputs_[argument].data));
+        data_[tile] = static_cast<std::byte*>(const_cast<void*>(input_of(tensor)));
         return data_[tile];
     }
-    const NumberFormat form = format(tensor.id);
+    const NumberFormat form = format_of(tensor);
     const auto n = tensor.constant_data.size();
     if (static_cast<std::int64_t>(n) * storage_bytes(form.storage) != bytes) {
         throw Error(ErrorSource::kInternal, "constant",
@@ -209,7 +213,7 @@ std::byte* TileMemory::fixed(const nki::Tensor& tensor, std::size_t tile) {
 std::byte* TileMemory::allocate(std::size_t tile, bool poison, int line) {
     if (data_[tile] != nullptr) return data_[tile];
     const nki::Tensor& tensor = program_.tensors[tiles_.tensor_of(tile)];
-    const std::int64_t bytes = tile_bytes(tensor);
+    const std::int64_t bytes = array_bytes(tensor);
     std::byte* data = nullptr;
     if (tensor.role == nki::TensorRole::kOutput) {
         if (!pool_.reserve(bytes)) throw MemoryExhausted{bytes, line};
@@ -218,13 +222,14 @@ std::byte* TileMemory::allocate(std::size_t tile, bool poison, int line) {
         prefer_huge_pages(array.data(), bytes);
         array.resize(static_cast<std::size_t>(bytes));
         data = array.data();
+        if (tensor.is_mutable_parameter()) std::memcpy(data, input_of(tensor), array.size());
         poison = false;
     } else {
         data = pool_.take(bytes);
         if (data == nullptr) throw MemoryExhausted{bytes, line};
     }
     data_[tile] = data;
-    if (poison) fill_with_poison(format(tensor.id), data, tensor.partitions * tensor.free_elements);
+    if (poison) fill_with_poison(format_of(tensor), data, tensor.partitions * tensor.free_elements);
     return data;
 }
 
@@ -249,13 +254,13 @@ void TileMemory::release(std::int64_t index) {
     for (const std::size_t tile : tiles_.ending_at(index)) {
         const nki::Tensor& tensor = program_.tensors[tiles_.tensor_of(tile)];
         if (lies_outside_pool(tensor) || data_[tile] == nullptr) continue;
-        pool_.give(data_[tile], tile_bytes(tensor));
+        pool_.give(data_[tile], array_bytes(tensor));
         data_[tile] = nullptr;
     }
 }
 
 void TileMemory::fill_gaps(nki::TensorId output, const WrittenMap& map) {
-    const NumberFormat form = format(output);
+    const NumberFormat form = format_of(program_.tensors[output]);
     std::byte* data = read(output, 0, program_.tensors[output].line);
     map.for_each_gap([&](std::int64_t begin, std::int64_t count) {
         fill_with_poison(form, data + begin * storage_bytes(form.storage), count);

@@ -10,6 +10,7 @@
 #include "nki/program.h"
 #include "trainium/execute.h"
 #include "trainium/number_format.h"
+#include "trainium/storage.h"
 #include "trainium/written_map.h"
 
 namespace accelopt::trainium::execution {
@@ -98,35 +99,31 @@ class TileTable {
 
 /// The arrays of one execution: inputs in place, HBM tensors in their own dtype, tiles allocated
 /// when first touched and released after their last use.
-class TileMemory {
+class TileMemory final : public Storage {
   public:
     TileMemory(const nki::Program& program, const TileTable& tiles,
                std::span<const InputArray> inputs, std::int64_t limit_bytes);
-    ~TileMemory();
+    ~TileMemory() override;
     TileMemory(const TileMemory&) = delete;
     TileMemory& operator=(const TileMemory&) = delete;
 
-    NumberFormat format(nki::TensorId tensor) const;
-    /// Returns the array of a tile; allocates and poisons it if nothing was written yet. Outputs
-    /// are poisoned by fill_gaps() instead, since most are written as a whole.
-    std::byte* read(nki::TensorId tensor, std::int64_t block, int line);
-    /// The same for writing; `whole` tells that every element will be written at once. Throws
-    /// Error(kInternal) for an input or a constant.
-    std::byte* write(nki::TensorId tensor, std::int64_t block, bool whole, int line);
+    const nki::Tensor& tensor(nki::TensorId tensor) const override {
+        return program_.tensors[tensor];
+    }
+    /// Outputs are poisoned by fill_gaps() instead, since most are written as a whole.
+    std::byte* read(nki::TensorId tensor, std::int64_t block, int line) override;
+    std::byte* write(nki::TensorId tensor, std::int64_t block, bool whole, int line) override;
+    void fill_gaps(nki::TensorId output, const WrittenMap& map) override;
+    std::vector<std::byte>& output(nki::TensorId tensor) override;
+    BlockPool& pool() override { return pool_; }
+
     /// Releases the on-chip tiles whose last use was operation `index`.
     void release(std::int64_t index);
-    /// Poisons the elements of an output that `map` says were never written.
-    void fill_gaps(nki::TensorId output, const WrittenMap& map);
-    /// The array of an output; moved out by the caller at the end. Throws Error(kInternal) for a
-    /// tensor of another role.
-    std::vector<std::byte>& output(nki::TensorId tensor);
-
-    BlockPool& pool() { return pool_; }
 
   private:
     std::byte* allocate(std::size_t tile, bool poison, int line);
+    const void* input_of(const nki::Tensor& tensor) const;
     std::byte* fixed(const nki::Tensor& tensor, std::size_t tile);
-    std::int64_t tile_bytes(const nki::Tensor& tensor) const;
 
     const nki::Program& program_;
     const TileTable& tiles_;
@@ -135,6 +132,11 @@ class TileMemory {
     std::vector<std::byte*> data_;
     std::map<nki::TensorId, std::vector<std::byte>> own_;  ///< constants and outputs
 };
+
+/// Format of the arrays of a tensor: its own dtype in HBM, the wider one of tiles on chip.
+NumberFormat format_of(const nki::Tensor& tensor);
+/// Bytes of one array of a tensor; INT64_MAX where they cannot be counted.
+std::int64_t array_bytes(const nki::Tensor& tensor);
 
 /// Fills n elements of an array with the poison of its dtype.
 void fill_with_poison(const NumberFormat& format, std::byte* data, std::int64_t n);

@@ -61,17 +61,22 @@ class Builder {
         bool tracked = true;
     };
 
-    /// HBM tensors matter only when the kernel reads back what it wrote.
+    /// HBM tensors matter only when the kernel reads back what it wrote, or writes an element
+    /// twice: then it stores more bytes than the tensor has. (One that stores fewer and leaves
+    /// others out is wrong anyway.)
     void find_tracked() {
         std::vector<bool> read(accesses_.size(), false);
+        std::vector<std::int64_t> written_bytes(accesses_.size(), 0);
         for (std::int32_t k = 0; k < schedule_.instructions; ++k) {
             const Instruction& instruction = stream_.instructions[k];
             for (int s = 0; s < instruction.sources; ++s) read[instruction.src[s].tile] = true;
             accesses_[instruction.dst.tile].last_write = k;
+            written_bytes[instruction.dst.tile] += instruction.bytes;
         }
         for (std::size_t t = 0; t < accesses_.size(); ++t) {
-            if (stream_.tiles[t].buffer == Buffer::kHbm)
-                accesses_[t].tracked = read[t] && accesses_[t].last_write >= 0;
+            if (stream_.tiles[t].buffer != Buffer::kHbm) continue;
+            const bool twice = written_bytes[t] > stream_.tiles[t].hbm_bytes;
+            accesses_[t].tracked = (read[t] || twice) && accesses_[t].last_write >= 0;
         }
     }
 
@@ -150,6 +155,7 @@ class Builder {
             live_[t] = static_cast<std::int32_t>(schedule_.allocations.size());
             Allocation fresh;
             fresh.psum = tile.buffer == Buffer::kPsum;
+            fresh.tile = t;
             const std::int64_t bank = machine_.psum_bank_bytes;
             fresh.size = fresh.psum
                              ? std::max<std::int64_t>(1, (tile.partition_bytes + bank - 1) / bank)

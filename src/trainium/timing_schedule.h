@@ -17,6 +17,7 @@ struct Adjacency {
 struct Allocation {
     bool psum = false;
     std::int64_t size = 0;   ///< SBUF: bytes per partition; PSUM: banks
+    std::int32_t tile = -1;  ///< into Stream::tiles
     std::int32_t site = -1;  ///< for the rotation limit; -1 = none
     std::int32_t first_user = 0;
     std::int32_t last_user = 0;

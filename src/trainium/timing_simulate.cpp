@@ -63,10 +63,12 @@ struct Event {
 
 class Simulator {
   public:
-    Simulator(const Stream& stream, const Schedule& schedule, const Machine& machine)
+    Simulator(const Stream& stream, const Schedule& schedule, const Machine& machine,
+              std::vector<OrderStep>* order)
         : stream_(stream),
           schedule_(schedule),
           machine_(machine),
+          order_(order),
           pending_(schedule.pending),
           missing_(static_cast<std::size_t>(schedule.nodes), 0),
           users_left_(schedule.allocations.size()),
@@ -195,6 +197,7 @@ class Simulator {
     /// Completes a node and the joins that only waited for it. Returns true when memory was freed.
     bool complete(std::int32_t node) {
         ++done_;
+        record(OrderStep::Kind::kComplete, node);
         release(schedule_.after_result, node);
         while (!joins_.empty()) {
             const std::int32_t join = joins_.back();
@@ -206,6 +209,7 @@ class Simulator {
         for (std::int32_t u = schedule_.uses.first[node]; u < schedule_.uses.first[node + 1]; ++u) {
             const std::int32_t a = schedule_.uses.items[u];
             if (--users_left_[a] > 0) continue;
+            record(OrderStep::Kind::kRelease, a);
             const Allocation& allocation = schedule_.allocations[a];
             (allocation.psum ? psum_ : sbuf_).used -= allocation.size;
             if (allocation.site >= 0) --site_live_[allocation.site];
@@ -224,10 +228,15 @@ class Simulator {
 
     void give(Memory& memory) {
         const Allocation& allocation = schedule_.allocations[memory.front()];
+        record(OrderStep::Kind::kAllocate, memory.front());
         ++memory.next;
         memory.used += allocation.size;
         if (allocation.site >= 0) ++site_live_[allocation.site];
         --missing_[allocation.first_user];
+    }
+
+    void record(OrderStep::Kind kind, std::int32_t index) {
+        if (order_ != nullptr) order_->push_back({kind, index});
     }
 
     void allocate() {
@@ -255,6 +264,7 @@ class Simulator {
     const Stream& stream_;
     const Schedule& schedule_;
     const Machine& machine_;
+    std::vector<OrderStep>* order_;
     SimulationResult result_;
     Window engines_[static_cast<int>(Unit::kDma)];
     Window loads_;
@@ -278,8 +288,9 @@ class Simulator {
 
 }  // namespace
 
-SimulationResult simulate(const Stream& stream, const Schedule& schedule, const Machine& machine) {
-    return Simulator(stream, schedule, machine).run();
+SimulationResult simulate(const Stream& stream, const Schedule& schedule, const Machine& machine,
+                          std::vector<OrderStep>* order) {
+    return Simulator(stream, schedule, machine, order).run();
 }
 
 }  // namespace accelopt::trainium

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "trainium/stream.h"
 #include "trainium/timing_schedule.h"
 
@@ -12,6 +14,14 @@ struct SimulationResult {
     std::int64_t forced_allocations = 0;  ///< tiles given memory beyond the capacity, see simulate
 };
 
+/// One step of a simulation that matters for values: a tile gets its memory, an instruction
+/// completes, a tile gives its memory back.
+struct OrderStep {
+    enum class Kind : std::uint8_t { kAllocate, kComplete, kRelease };
+    Kind kind = Kind::kComplete;
+    std::int32_t index = 0;  ///< of the instruction, or of the allocation in the schedule
+};
+
 /// Runs the stream on the machine's queues. PE, ACT, DVE and Pool execute one instruction at a
 /// time, each the first ready one among the next `engine_window` in program order (this stands for
 /// the compiler's list scheduling); DMAs are issued likewise from `dma_window` loads and as many
@@ -22,6 +32,8 @@ struct SimulationResult {
 /// It cannot deadlock: dependencies point backwards and the oldest instruction is in its window, so
 /// only a lack of memory can stop everything. Then nothing is in flight, and the oldest waiting
 /// tile gets its memory all the same; `forced_allocations` counts these.
-SimulationResult simulate(const Stream& stream, const Schedule& schedule, const Machine& machine);
+/// With `order`, appends the steps of the run in the order in which they happen.
+SimulationResult simulate(const Stream& stream, const Schedule& schedule, const Machine& machine,
+                          std::vector<OrderStep>* order = nullptr);
 
 }  // namespace accelopt::trainium

@@ -1,0 +1,18 @@
+"""The second reading of the NKI 1 documentation: random cases of every API with a numpy oracle.
+
+`formats` holds the number formats, `kernel` a kernel under construction with what it must give;
+every other module draws cases of a family of APIs and registers them with `kernel.oracle`.
+Expected values come from the documentation alone (neuronxcc.nki, the pages before October 2025),
+never from the product."""
+from . import elementwise, forbidden, language, movement, products, reductions  # noqa: F401
+from .kernel import ORACLES, REFUSALS
+
+# APIs of the table for which no expectation can be computed, each with its reason.
+WITHOUT_ORACLE = {
+    "nisa.builtin_custom_op": "runs code of the user that the documentation does not describe",
+    "nl.all_reduce": "over the programs of a launch with a grid; cases run without one",
+    "nl.nc": "part of a launch's grid, outside of a kernel",
+    "nl.spmd_dim": "part of a launch's grid, outside of a kernel",
+}
+
+__all__ = ["ORACLES", "REFUSALS", "WITHOUT_ORACLE"]

@@ -1,0 +1,122 @@
+"""Index arithmetic, loops, launches and decorators."""
+import numpy as np
+
+from .formats import F32, I32
+from .kernel import HAS_TRN2, Expected, oracle
+
+
+def _double(k, shape):
+    """A small kernel body with a known result."""
+    x = k.operand(F32, shape)
+    k.store(k.let("r", f"nl.multiply({x.text}, 2.0)"), x.values * 2, F32)
+
+
+@oracle("nl.arange", "nl.ds")
+def indices(k, api):
+    rows, columns = k.partitions(), k.between(2, 60)
+    values = k.values(F32, (rows, columns))
+    start = k.between(0, columns - 1)
+    size = k.between(1, columns - start)
+    t = k.let("t", f"nl.load({k.hbm(values, F32)})")
+    if api == "nl.ds":
+        text = k.pick([f"nl.ds({start}, {size})", f"nl.ds(start={start}, size={size})"])
+        k.store(f"{t}[:, {text}]", values[:, start:start + size], F32)
+        return
+    i = f"nl.arange({rows})[:, None]"
+    scale = k.between(1, 3)
+    size = max(1, (columns - 1 - start) // scale + 1)
+    j = k.pick([f"{start} + {scale} * nl.arange({size})[None, :]",
+                f"nl.arange({size})[None, :] * {scale} - {-start}"])
+    value = values[:, start:start + scale * size:scale]
+    if scale == 1:
+        j = k.pick([j, f"nl.arange({start}, {start + size})[None, :]"])
+    k.store(f"{t}[{i}, {j}]", value[:, :size], F32)
+
+
+@oracle("nl.affine_range", "nl.sequential_range", "nl.static_range")
+def loops(k, api):
+    trips, rows, width = k.between(1, 5), k.partitions(), k.between(1, 8)
+    values = k.values(F32, (rows, trips * width))
+    x = k.hbm(values, F32)
+    kind = k.pick(["tiles", "sum"]) if api == "nl.affine_range" else \
+        k.pick(["tiles", "carried", "range"])
+    if kind == "tiles":
+        y = k.output(values.shape, "nl.float32", Expected(F32.cast(values + values), F32))
+        k.line(f"for i in {api}({trips}):")
+        k.line(f"    t = nl.load({x}[:, nl.ds(i * {width}, {width})])")
+        k.line(f"    nl.store({y}[:, i * {width}:(i + 1) * {width}], nl.add(t, t))")
+    elif kind == "range":
+        first = k.between(0, trips - 1)
+        step = k.between(1, 2)
+        used = list(range(first, trips, step))
+        written = np.zeros(values.shape, bool)
+        for i in used:
+            written[:, i * width:(i + 1) * width] = True
+        y = k.output(values.shape, "nl.float32", Expected(values, F32, 0.0, written))
+        tail = f", {step}" if step > 1 or k.chance(0.3) else ""
+        k.line(f"for i in {api}({first}, {trips}{tail}):")
+        k.line(f"    t = nl.load({x}[:, nl.ds(i * {width}, {width})])")
+        k.line(f"    nl.store({y}[:, nl.ds(i * {width}, {width})], t)")
+    elif kind == "sum":
+        total = np.zeros((rows, width))
+        for i in range(trips):
+            total = total + values[:, i * width:(i + 1) * width]
+        s = k.let("s", f"nl.zeros(({rows}, {width}), dtype=nl.float32, buffer=nl.sbuf)")
+        k.line(f"for i in {api}({trips}):")
+        k.line(f"    {s} += nl.load({x}[:, nl.ds(i * {width}, {width})])")
+        size = np.abs(values).reshape(rows, trips, width).sum(1)
+        k.store(s, total, F32, trips * 2.0 ** -24 * size)
+    else:
+        state = np.zeros((rows, width))
+        s = k.let("s", f"nl.zeros(({rows}, {width}), dtype=nl.float32, buffer=nl.sbuf)")
+        k.line(f"for i in {api}({trips}):")
+        k.line(f"    t = nl.load({x}[:, nl.ds(i * {width}, {width})])")
+        k.line(f"    {s}[...] = nl.subtract(t, {s})")
+        for i in range(trips):
+            state = F32.cast(values[:, i * width:(i + 1) * width] - state)
+        k.store(s, state, F32)
+
+
+@oracle("nl.num_programs", "nl.program_id")
+def programs(k, api):
+    """A launch without a grid: one program."""
+    shape = k.partitions(), k.columns()
+    text, value = ("nl.num_programs()", 1.0) if api == "nl.num_programs" else \
+        ("nl.program_id(0)", 0.0)
+    n = k.let("n", text)
+    x = k.operand(F32, shape)
+    k.store(k.let("r", f"nl.add({x.text}, {n}, dtype=nl.float32)"), F32.cast(x.values + value), F32)
+
+
+@oracle("nl.program_ndim")
+def program_ndim(k):
+    """The number of axes of the grid: none without one (or one, of one program)."""
+    k.line("n = nl.program_ndim()")
+    k.line("assert n == 0 or n == 1")
+    _double(k, (k.partitions(), k.columns()))
+
+
+@oracle("nisa.get_nc_version")
+def get_nc_version(k):
+    generation, k.target = k.pick([("gen2", "trn1"), ("gen3", "trn2")] if HAS_TRN2
+                                    else [("gen2", "trn1")])
+    k.line(f"assert nisa.get_nc_version() == nisa.nc_version.{generation}")
+    _double(k, (k.partitions(), k.columns()))
+
+
+@oracle("nl.device_print")
+def device_print(k):
+    x = k.operand(k.pick([F32, I32]))
+    k.line(f"nl.device_print('value:', {x.text})")
+    k.store(k.let("c", f"nl.copy({x.text})"), x.values, x.dtype)
+
+
+@oracle("nki.jit", "nki.trace", "nki.benchmark", "nki.profile", "nki.baremetal")
+def decorators(k, api):
+    options = {"nki.jit": ["", "(mode='simulation')", "(platform_target='trn1')"],
+               "nki.trace": [""],
+               "nki.benchmark": ["(warmup=2, iters=3)", "(save_neff_name='file.neff')"],
+               "nki.profile": ["(working_directory='.')", "(profile_nth=2)", ""],
+               "nki.baremetal": ["", "(save_neff_name='file.neff')"]}[api]
+    k.decorator = f"@{api}{k.pick(options)}"
+    _double(k, (k.partitions(), k.columns()))
