@@ -48,8 +48,8 @@ class JournalReplies : public llm::ReplySource {
     std::map<std::string, std::pair<std::string, llm::Reply>> replies_;  ///< by call, with hash
 };
 
-/// The folder of a recorded run's journals, `directory` or its journal/. Error(kUser, "replay") when
-/// there are none.
+/// The folder of a recorded run's journals, `directory` or its journal/. Error(kUser, "replay")
+/// when there are none.
 std::string recording_folder(const std::string& directory);
 
 /// Opens the record of a run for replay: its directory, or its journal folder. Error(kUser,

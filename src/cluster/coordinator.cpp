@@ -13,7 +13,6 @@
 #include "cluster/framing.h"
 #include "cluster/run_context.h"
 #include "core/hash.h"
-#include "core/text.h"
 #include "core/version.h"
 #include "store/archive.h"
 #include "store/journal.h"
@@ -26,6 +25,15 @@ using protocol::UnitResult;
 using Json = nlohmann::ordered_json;
 
 namespace {
+
+/// The first outcome of a unit's calls with which no other call of the run can fare better.
+std::optional<protocol::LlmOutcome> ending_outcome(const UnitResult& result) {
+    if (ends_run(result.plan_outcome)) return result.plan_outcome;
+    for (const auto& sample : result.samples) {
+        if (ends_run(sample.llm_outcome)) return sample.llm_outcome;
+    }
+    return std::nullopt;
+}
 
 struct Lease {
     std::int64_t id = 0;
@@ -92,6 +100,7 @@ struct Coordinator::State {
     void book(int rank, const std::string& payload);
     void reserve(int rank, const std::string& payload);
     bool hand_out();
+    void lease_one(int rank);
     std::size_t pick_for(int rank) const;
     int owner_of(const Unit& unit) const;
     bool works(int rank) const { return rank != 0 || context.coordinator_works; }
@@ -233,33 +242,13 @@ void Coordinator::State::accept(int rank, UnitResult result, const std::string& 
         return;
     }
     leases.erase(it);
-    const auto out_of_budget = [](protocol::LlmOutcome outcome) {
-        return outcome == protocol::LlmOutcome::kBudget;
-    };
-    const auto waits_for_batch = [](protocol::LlmOutcome outcome) {
-        return outcome == protocol::LlmOutcome::kCancelled;
-    };
-    if (waits_for_batch(result.plan_outcome) ||
-        std::any_of(result.samples.begin(), result.samples.end(),
-                    [&](const auto& s) { return waits_for_batch(s.llm_outcome); })) {
-        // Not accepted either: a resumed run asks again, and finds the answers.
-        if (!ending) {
-            ending = ExitCode::kInterrupted;
-            end_reason = "waiting for batch answers: " + join(context.batch_folders(), "; ");
-            record_event("batch", end_reason);
-        }
-        return;
-    }
-    if (out_of_budget(result.plan_outcome) ||
-        std::any_of(result.samples.begin(), result.samples.end(),
-                    [&](const auto& s) { return out_of_budget(s.llm_outcome); })) {
-        // Not accepted: a resumed run with a higher budget does this unit again, and what of it
-        // is already paid for is answered from the journal.
-        if (!ending) {
-            ending = ExitCode::kBudget;
-            end_reason = "budget exhausted";
-            record_event("budget", "budget exhausted");
-        }
+    if (const auto outcome = ending_outcome(result)) {
+        // Not accepted: a resumed run does this unit again, and what of it is already paid for is
+        // answered from the journal.
+        if (ending) return;
+        ending = ends_run(*outcome);
+        end_reason = context.why_ended(*outcome);
+        record_event(std::string(protocol::to_string(*outcome)), end_reason);
         return;
     }
     journal->append(store::RecordType::kUnitResult, json);
@@ -365,6 +354,15 @@ std::size_t Coordinator::State::pick_for(int rank) const {
     return 0;
 }
 
+void Coordinator::State::lease_one(int rank) {
+    const std::size_t i = pick_for(rank);
+    Lease lease{next_lease++, rank, std::move(ready[i])};
+    ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(i));
+    transport.send(rank, Mailbox::kWorker, MessageType::kLease,
+                   frame(std::to_string(lease.id), protocol::to_json(lease.unit)));
+    leases[lease.unit.id] = std::move(lease);
+}
+
 bool Coordinator::State::hand_out() {
     bool any = false;
     for (auto& unit : campaign.take_ready()) {
@@ -386,17 +384,16 @@ bool Coordinator::State::hand_out() {
         for (auto& unit : campaign.take_ready()) ready.push_back(std::move(unit));
         any = true;
     }
-    for (auto& [rank, places] : wanted) {
-        while (places > 0 && !ready.empty()) {
-            const std::size_t i = pick_for(rank);
-            Lease lease{next_lease++, rank, std::move(ready[i])};
-            ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(i));
+    // In turn: a rank may ask for more units than there are.
+    for (bool handed = true; handed && !ready.empty();) {
+        handed = false;
+        for (auto& [rank, places] : wanted) {
+            if (places == 0 || ready.empty()) continue;
             --places;
-            transport.send(rank, Mailbox::kWorker, MessageType::kLease,
-                           frame(std::to_string(lease.id), protocol::to_json(lease.unit)));
-            leases[lease.unit.id] = std::move(lease);
-            any = true;
+            lease_one(rank);
+            handed = true;
         }
+        any = any || handed;
     }
     return any;
 }

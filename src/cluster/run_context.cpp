@@ -17,6 +17,8 @@
 
 namespace accelopt::cluster {
 
+using protocol::LlmOutcome;
+
 std::string RunContext::serialise() const {
     std::ostringstream header;
     header << launch << ' ' << ranks << ' ' << (coordinator_works ? 1 : 0) << ' ' << machine_hash;
@@ -64,18 +66,26 @@ void RunContext::place(llm::ModelOptions& options) const {
     if (options.folder == "auto") options.folder = directory + "/batch/" + options.key;
 }
 
-std::vector<std::string> RunContext::batch_folders() const {
-    std::vector<std::string> sentences;
+std::string RunContext::why_ended(LlmOutcome outcome) const {
+    if (outcome == LlmOutcome::kBudget) return "budget exhausted";
+    if (outcome == LlmOutcome::kQuotaExhausted) {
+        return "a model's service says that its quota is used up";
+    }
+    if (outcome == LlmOutcome::kAuth) {
+        return "a model's service refuses the key, or cannot be trusted (accelopt doctor says "
+               "more)";
+    }
+    std::vector<std::string> folders;
     for (const auto& [key, model] : config.models) {
         if (model.provider != "batch") continue;
         llm::ModelOptions options;
         options.key = key;
         options.folder = model.folder;
         place(options);
-        sentences.push_back("answer " + options.folder + "/requests/*.jsonl into " +
-                            options.folder + "/answers");
+        folders.push_back("answer " + options.folder + "/requests/*.jsonl into " + options.folder +
+                          "/answers");
     }
-    return sentences;
+    return "waiting for batch answers: " + join(folders, "; ");
 }
 
 std::string RunContext::cache_directory() const {
@@ -83,6 +93,33 @@ std::string RunContext::cache_directory() const {
     const char* temporary = std::getenv("TMPDIR");
     return std::string(temporary && *temporary ? temporary : "/tmp") + "/accelopt-cache-" +
            std::to_string(getuid());
+}
+
+std::optional<ExitCode> ends_run(LlmOutcome outcome) {
+    switch (outcome) {
+        case LlmOutcome::kCancelled:  // a question of a batch, without an answer so far
+            return ExitCode::kInterrupted;
+        case LlmOutcome::kBudget:
+        case LlmOutcome::kQuotaExhausted:
+            return ExitCode::kBudget;
+        case LlmOutcome::kAuth:
+            return ExitCode::kUsage;
+        case LlmOutcome::kOk:
+        case LlmOutcome::kTruncatedStream:
+        case LlmOutcome::kLength:
+        case LlmOutcome::kReasoningExhausted:
+        case LlmOutcome::kRefused:
+        case LlmOutcome::kFiltered:
+        case LlmOutcome::kMalformed:
+        case LlmOutcome::kEmpty:
+        case LlmOutcome::kRateLimited:
+        case LlmOutcome::kOverloaded:
+        case LlmOutcome::kServerError:
+        case LlmOutcome::kContextOverflow:
+        case LlmOutcome::kTimeout:
+            return std::nullopt;
+    }
+    return std::nullopt;
 }
 
 BudgetLimits budget_limits(const config::RunConfig& config) {

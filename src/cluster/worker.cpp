@@ -22,6 +22,9 @@ using protocol::UnitResult;
 
 namespace {
 
+/// Units at a time where models are asked over the network: with one or two samples each, 256 calls
+/// and more are in flight.
+constexpr int kRemoteUnits = 256;
 /// Units at a time where models answer in batches: a round is one file.
 constexpr int kBatchUnits = 100'000;
 
@@ -57,7 +60,7 @@ void Worker::State::start(const std::string& payload) {
     options.cache_directory = context.cache_directory();
     options.cache_bytes = static_cast<std::int64_t>(config.evaluator_cache_gib * (1LL << 30));
     // Builtin units cost evaluations only; units of remote models mostly wait for the network.
-    capacity = all_builtin ? options.slots + 1 : std::max(32, 4 * options.slots);
+    capacity = all_builtin ? options.slots + 1 : std::max(kRemoteUnits, 4 * options.slots);
     if (batched) capacity = kBatchUnits;
     pool = std::make_unique<eval::EvaluatorPool>(std::move(options));
     std::map<std::string, agents::ContextLimit> limits;
@@ -289,7 +292,7 @@ void Worker::State::repaired(Task& task, int index, const llm::Reply& reply) {
             sample.evaluation.reset();
             if (take_kernel(task, sample, kernel)) return;
         }
-    } else if (reply.outcome == LlmOutcome::kBudget || reply.outcome == LlmOutcome::kCancelled) {
+    } else if (ends_run(reply.outcome)) {
         sample.llm_outcome = reply.outcome;  // the unit is for a resumed run
     }
     close_sample(task);

@@ -124,6 +124,9 @@ void read_error_body(int http_status, std::string_view body, TryResult& result) 
         if (number && *number >= 400 && *number <= 599) {
             error.inner_status = static_cast<int>(*number);
         }
+        // A 403 of OpenRouter with reasons is its moderation's, and says nothing about the key.
+        const Json* metadata = member(*object, "metadata");
+        if (metadata && member(*metadata, "reasons")) error.code = "content_filter";
     } else if (object && object->is_string()) {
         error.message = object->get<std::string>();
     } else if (document) {

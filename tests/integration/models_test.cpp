@@ -445,3 +445,57 @@ TEST_CASE("a try in flight at a kill is shown as possibly spent and counts again
     CHECK(server.requests().size() == 2);
     CHECK(run_program(folder, "run run.yaml --resume") == 0);
 }
+
+TEST_CASE("the doctor looks at keys, endpoints and prices, shows no key and spends nothing",
+          "[N26]") {
+    const std::string key = "sk-models-0123456789abcdef";
+    setenv("ACCELOPT_MODELS_KEY", key.c_str(), 1);
+    ScriptedReply list;
+    list.body = "{\"data\": [{\"id\": \"scripted\"}]}";
+    FaultServer server([&](const std::string& body, int) {
+        CHECK(body.empty());
+        return list;
+    });
+    const Folder folder("doctor");
+    folder.write("prices.yaml", kPrices);
+    folder.write("run.yaml", run_file(openai_model(server), "budget: {usd: 1}\n"));
+    CHECK(run_program(folder, "doctor run.yaml") == 0);
+    INFO(folder.output());
+    for (const char* part :
+         {"openai, key present", "reachable, lists scripted", "test, 2026-01-01"}) {
+        CHECK_THAT(folder.output(), Catch::Contains(part));
+    }
+    CHECK(folder.output().find(key) == std::string::npos);
+    CHECK(server.requests().size() == 1);
+    list.body = "{\"data\": [{\"id\": \"scripted-2\"}]}";
+    CHECK(run_program(folder, "doctor run.yaml") == 2);
+    CHECK_THAT(folder.output(), Catch::Contains("is it scripted-2?"));
+    folder.write("run.yaml", run_file("  m: {provider: openai, name: scripted, url: '" +
+                                      refused_url() + "'}\n"));
+    CHECK(run_program(folder, "doctor run.yaml") == 2);
+}
+
+TEST_CASE("a refused key or a used-up quota ends the run at once, and a resumed one goes on",
+          "[N27]") {
+    setenv("ACCELOPT_MODELS_KEY", "sk-models-0123456789abcdef", 1);
+    std::atomic<int> refusing{401};
+    Model model;
+    FaultServer server([&](const std::string& body, int) {
+        if (refusing == 401) return error_reply(401, "no such key", "invalid_api_key");
+        if (refusing == 429) return error_reply(429, "pay first", "insufficient_quota");
+        return model.answer(body);
+    });
+    const Folder folder("refused");
+    folder.write("prices.yaml", kPrices);
+    folder.write("run.yaml",
+                 run_file(openai_model(server), "", "beam: 1, plans: 3, samples: 1, rounds: 1"));
+    CHECK(run_program(folder, "run run.yaml") == 2);
+    CHECK_THAT(folder.output(), Catch::Contains("refuses the key"));
+    CHECK(server.requests().size() == 3);  // one for each call that was in flight
+    refusing = 429;
+    CHECK(run_program(folder, "run run.yaml --resume") == 5);
+    CHECK_THAT(folder.output(), Catch::Contains("quota"));
+    refusing = 0;
+    CHECK(run_program(folder, "run run.yaml --resume") == 0);
+    CHECK(folder.read("r/best/silu.py") == silu_good());
+}

@@ -205,3 +205,16 @@ TEST_CASE("whatever a server sends becomes an outcome") {
     CHECK(html.outcome == LlmOutcome::kServerError);
     CHECK(html.error == "HTTP 502: <html> <h1>Bad Gateway</h1></html>");
 }
+
+TEST_CASE("a 403 of a gateway's moderation is no refused key") {
+    const auto outcome = [](const json& error) {
+        TryResult result;
+        read_openai_reply(403, json{{"error", error}}.dump(), result);
+        return result.outcome;
+    };
+    CHECK(outcome({{"code", 403}, {"message", "no access"}}) == LlmOutcome::kAuth);
+    CHECK(outcome({{"code", 403},
+                   {"message", "flagged"},
+                   {"metadata", {{"reasons", {"violence"}}, {"flagged_input", "kill -9"}}}}) ==
+          LlmOutcome::kFiltered);
+}
