@@ -2,6 +2,7 @@
 // latency: bench_llm [in flight] [seconds per row].
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -50,24 +51,33 @@ void measure(int in_flight, double latency_s, double seconds) {
     int number = 0;
     long done = 0;
     long failed = 0;
+    double tries_s = 0;
+    const double begin = clock.monotonic_s();
     const auto turn = [&] {
-        while (client.in_flight() < in_flight) client.submit(make_request(number++));
-        for (const auto& completion : client.poll(0.05)) {
+        // The first calls are spread over one latency: in phase, all would end in the same instant,
+        // and what is measured is how long a burst waits for one thread.
+        const double ramp = latency_s > 0 ? (clock.monotonic_s() - begin) / latency_s : 1;
+        const int wanted = static_cast<int>(in_flight * std::min(1.0, ramp));
+        while (client.in_flight() < wanted) client.submit(make_request(number++));
+        for (const auto& completion : client.poll(0.002)) {
             ++done;
+            tries_s += completion.reply.tries.back().latency_s;
             if (completion.reply.outcome != protocol::LlmOutcome::kOk) ++failed;
         }
     };
     const double warm = clock.monotonic_s() + 1 + 2 * latency_s;
     while (clock.monotonic_s() < warm) turn();
     done = 0;
+    tries_s = 0;
     const double start = clock.monotonic_s();
     const double cpu = thread_cpu_s();
     while (clock.monotonic_s() < start + seconds) turn();
     const double wall_s = clock.monotonic_s() - start;
     const double cpu_s = thread_cpu_s() - cpu;
     const double rate = static_cast<double>(done) / wall_s;
-    std::printf("%8d %9.0f ms %12.0f %14.1f %10.1f", in_flight, latency_s * 1e3, rate,
-                cpu_s / static_cast<double>(done) * 1e6, cpu_s / wall_s * 100);
+    std::printf("%8d %9.0f ms %12.0f %14.1f %10.1f %11.1f", in_flight, latency_s * 1e3, rate,
+                cpu_s / static_cast<double>(done) * 1e6, cpu_s / wall_s * 100,
+                tries_s / static_cast<double>(done) * 1e3);
     if (latency_s > 0) std::printf(" %9.1f %%", rate / (in_flight / latency_s) * 100);
     std::printf("%s\n", failed > 0 ? "   FAILURES" : "");
 }
@@ -81,7 +91,7 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "usage: bench_llm [in flight] [seconds per row]\n");
         return 2;
     }
-    std::printf("in flight   latency     calls/s   CPU us/call   CPU %%   of the ideal\n");
+    std::printf("in flight   latency     calls/s   CPU us/call      CPU %%  ms per try  of the ideal\n");
     measure(in_flight, 0, seconds);
     measure(in_flight, 0.2, seconds);
     return 0;
