@@ -74,7 +74,6 @@ protocol::Diagnostic to_diagnostic(const nki::Finding& finding, const std::strin
     diagnostic.message = finding.message;
     diagnostic.line = finding.line;
     diagnostic.column = finding.column;
-    diagnostic.end_column = finding.end_column;
     diagnostic.snippet = source_line(source, finding.line);
     diagnostic.operation = finding.operation;
     diagnostic.shapes = finding.shapes;

@@ -93,12 +93,11 @@ struct Node {
     char collection = 0;  ///< kComprehension: l(ist), g(enerator), s(et), d(ict)
     int line = 0;
     int column = 0;
-    int end_column = 0;  ///< one past its last byte when it ends in its first line, else 0
-    int id = 0;          ///< unique: the site of tensors it allocates
-    int slot = -1;       ///< kLocal, kOuter, kGlobal
-    int hops = 0;        ///< kOuter: environments to go out
-    int name = -1;       ///< interned: names, attributes
-    std::string text;    ///< kUnsupported, kFormattedValue
+    int id = 0;        ///< unique: the site of tensors it allocates
+    int slot = -1;     ///< kLocal, kOuter, kGlobal
+    int hops = 0;      ///< kOuter: environments to go out
+    int name = -1;     ///< interned: names, attributes
+    std::string text;  ///< kUnsupported, kFormattedValue
     Value constant;
     std::vector<Node*> kids;  ///< may hold nulls (slice bounds, ** of a dict)
     std::vector<Op> comparators;

@@ -24,7 +24,7 @@ class Evaluator {
 
     /// Runs the module, then its kernel; returns the finished program.
     Program run(const std::vector<Argument>& arguments);
-    /// Fills in where execution stands, when the finding does not say, and where the place ends.
+    /// Fills in where execution stands, when the finding does not say.
     Finding locate(Finding finding) const;
     /// Places a fault at argument `k` of the API call being made, which may stand lines below it.
     void place_argument(Fault& fault, int k) const;

@@ -42,15 +42,6 @@ Finding Evaluator::locate(Finding finding) const {
         finding.column = column_;
     }
     if (finding.operation.empty() && api_ >= 0) finding.operation = api_table()[api_].name;
-    // A call ends what is underlined, else the longest expression that starts at the place.
-    bool call = false;
-    for (const Node& node : code_->nodes) {
-        if (node.line != finding.line || node.column != finding.column) continue;
-        const bool is_call = node.kind == NodeKind::kCall;
-        if (is_call == call ? node.end_column > finding.end_column : is_call)
-            finding.end_column = node.end_column;
-        call = call || is_call;
-    }
     return finding;
 }
 

@@ -21,7 +21,6 @@ struct Finding {
     std::string message;
     int line = 0;
     int column = 0;
-    int end_column = 0;  ///< one past the last byte of the place in that line; 0 = unknown
     std::string operation;
     std::vector<std::vector<std::int64_t>> shapes;
     std::optional<std::int64_t> limit;

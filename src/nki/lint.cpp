@@ -94,7 +94,6 @@ class Linter {
         finding.message = std::move(message);
         finding.line = node.line;
         finding.column = node.column;
-        finding.end_column = node.end_column;
         return finding;
     }
 

@@ -74,7 +74,6 @@ std::optional<Finding> check_import(const Stmt& stmt, const std::string& path) {
     }
     finding.line = stmt.location.line;
     finding.column = stmt.location.column;
-    if (stmt.location.end_line == stmt.location.line) finding.end_column = stmt.location.end_column;
     return finding;
 }
 

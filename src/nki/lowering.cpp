@@ -140,7 +140,6 @@ class Lowering {
         made.kind = kind;
         made.line = location.line;
         made.column = location.column;
-        if (location.end_line == location.line) made.end_column = location.end_column;
         made.id = static_cast<int>(code_.nodes.size()) - 1;
         return made;
     }

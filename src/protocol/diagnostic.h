@@ -13,8 +13,7 @@ struct Diagnostic {
     std::string severity = "error";  ///< "error", "warning" or "note"
     std::string message;             ///< one sentence, data last
     int line = 0;                    ///< 1-based; 0 = no position
-    int column = 0;                  ///< 1-based, in bytes
-    int end_column = 0;              ///< one past the last byte in that line; 0 = unknown
+    int column = 0;                  ///< 1-based
     std::string snippet;             ///< the source line
     std::string operation;           ///< e.g. "nisa.tensor_tensor"
     std::vector<std::vector<std::int64_t>> shapes;  ///< operand shapes
@@ -22,12 +21,8 @@ struct Diagnostic {
     std::string remedy;                             ///< what to do instead
 };
 
-/// Renders a diagnostic, for terminals, reports and prompts alike: "file:line:col: error[code]:
-/// message", then indented the source line with carets under the place, the operation with its
-/// shapes and limit, and the remedy. Every line ends with a line feed.
+/// Renders a diagnostic for a terminal: "file:line:col: error[code]: message", snippet, caret,
+/// remedy.
 std::string render(const Diagnostic& diagnostic, const std::string& file_name);
-
-/// The same in one line, without the source: "code, line 12: message".
-std::string summary(const Diagnostic& diagnostic);
 
 }  // namespace accelopt::protocol

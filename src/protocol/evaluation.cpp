@@ -41,7 +41,6 @@ Diagnostic diagnostic_from(const Json& json) {
     read(json, "message", d.message);
     read(json, "line", d.line);
     read(json, "column", d.column);
-    read(json, "end_column", d.end_column);
     read(json, "snippet", d.snippet);
     read(json, "operation", d.operation);
     read(json, "shapes", d.shapes);
@@ -130,16 +129,9 @@ Profile profile_from(const Json& json) {
 }
 
 Json json_of(const Diagnostic& d) {
-    return Json{{"code", d.code},
-                {"severity", d.severity},
-                {"message", d.message},
-                {"line", d.line},
-                {"column", d.column},
-                {"end_column", d.end_column > 0 ? Json(d.end_column) : Json(nullptr)},
-                {"snippet", d.snippet},
-                {"operation", d.operation},
-                {"shapes", d.shapes},
-                {"limit", number(d.limit)},
+    return Json{{"code", d.code},           {"severity", d.severity}, {"message", d.message},
+                {"line", d.line},           {"column", d.column},     {"snippet", d.snippet},
+                {"operation", d.operation}, {"shapes", d.shapes},     {"limit", number(d.limit)},
                 {"remedy", d.remedy}};
 }
 

@@ -155,7 +155,7 @@ void Campaign::State::finish_baseline(std::size_t i) {
             state.failure += std::string(to_string(result.baseline->outcome));
             if (!result.baseline->reason.empty()) state.failure += "/" + result.baseline->reason;
             if (!result.baseline->diagnostics.empty()) {
-                state.failure += ": " + summary(result.baseline->diagnostics[0]);
+                state.failure += ": " + result.baseline->diagnostics[0].message;
             }
         } else {
             state.failure += result.failure.empty() ? "no reply" : result.failure;
