@@ -4,7 +4,7 @@
 every other module draws cases of a family of APIs and registers them with `kernel.oracle`.
 Expected values come from the documentation alone (neuronxcc.nki, the pages before October 2025),
 never from the product."""
-from . import elementwise, forbidden, language, movement, products, reductions  # noqa: F401
+from . import elementwise, errors, forbidden, language, movement, products, reductions  # noqa: F401
 from .kernel import ORACLES, REFUSALS
 
 # APIs of the table for which no expectation can be computed, each with its reason.

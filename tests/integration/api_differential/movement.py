@@ -81,6 +81,31 @@ def ndarray(k):
         k.store(t, values, dtype)
 
 
+@oracle("nl.ndarray", "nl.full")
+def assignments(k, api):
+    """tile[...] = tile, number, or a vector that broadcasts along the free axis."""
+    dtype = k.pick([F32, F32, BF16, F16, I32])
+    rows, columns = shape = k.partitions(), k.columns()
+    where, place, full_shape = k._destination(shape)
+    background = k.between(0, 2)
+    d = k.let("d", f"nl.full({full_shape}, {background}, dtype={dtype.text}, buffer=nl.sbuf)")
+    kind = k.pick(["tile", "vector", "number", "other"])
+    if kind == "number":
+        value = float(k.between(-3, 9)) if dtype.is_integer else k.number()
+        text, value = repr(value), np.full(shape, dtype.cast(F32.cast(value)))
+    elif kind == "other":
+        source = k.operand(k.pick([F32, BF16]), shape, low=-9, high=9)
+        text, value = source.text, dtype.cast(source.values)
+    else:
+        source = k.operand(dtype, shape if kind == "tile" else (rows, 1))
+        text, value = source.text, np.broadcast_to(source.values, shape)
+    k.line(f"{d}{where} = {text}")
+    full = np.full(full_shape, float(background))
+    full[place] = value
+    k.store(d, full, dtype)
+    del api, columns
+
+
 @oracle("nl.par_dim")
 def par_dim(k):
     rows, columns = k.partitions(), k.columns()
@@ -162,13 +187,20 @@ def grid_of(shape):
 @oracle("nl.store")
 def store(k):
     """Stores with casts, from PSUM, into parts, and indirect."""
-    kind = k.pick(["cast", "psum", "part", "indirect", "loop"])
+    kind = k.pick(["cast", "psum", "part", "indirect", "loop", "number"])
     rows, columns = shape = k.partitions(), k.columns()
     dtype = k.any_dtype() if kind == "cast" else F32
     values = k.values(dtype, shape)
     if kind == "cast":
         out = k.pick([F32, BF16, F16, *FLOATS])
         k.store(k.tile(values, dtype).text, values, out)
+    elif kind == "number":
+        dtype = k.pick([F32, BF16, I32])
+        number = k.number() if dtype is F32 else k.between(0, 9)
+        mask, active = k.mask(shape, engine=False)
+        y = k.output(shape, dtype.text, Expected(np.full(shape, dtype.cast(F32.cast(number))),
+                                                 dtype, 0.0, active))
+        k.line(f"nl.store({k.index(y, shape)}, value={number!r}, mask={mask})")
     elif kind == "psum":
         k.store(k.tile(values, F32, psum=True).text, values, F32)
     elif kind == "part":
