@@ -11,6 +11,7 @@ from . import formats
 from .formats import BF16, F32, Format, f32
 
 HEADER = """import neuronxcc.nki as nki
+import neuronxcc.nki.compiler as ncc
 import neuronxcc.nki.isa as nisa
 import neuronxcc.nki.language as nl
 import numpy as np
