@@ -50,6 +50,10 @@ struct TraceOptions {
     std::optional<std::string> entry;  ///< function name; nullopt: the one decorated with
                                        ///< nki.jit, else `kernel`, else `optimized_kernel`
     TraceLimits limits;
+    /// The launch grid, kernel[grid]: every instance is traced, in row-major order of program ids,
+    /// into the same outputs. Empty: launched without a grid.
+    std::vector<std::int64_t> grid;
+    int core_version = 2;  ///< NeuronCore generation: 2 = Trainium 1, 3 = Trainium 2
 };
 
 /// Interprets a kernel over shapes, without data: runs its Python control flow, resolves every

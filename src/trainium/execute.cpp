@@ -4,6 +4,7 @@
 
 #include "trainium/execution_plan.h"
 #include "trainium/executor.h"
+#include "trainium/indirect.h"
 #include "trainium/matmul.h"
 #include "trainium/tile_memory.h"
 
@@ -28,6 +29,8 @@ Result<std::vector<OutputArray>, nki::Finding> execute(const nki::Program& progr
         return executor.take_outputs();
     } catch (const execution::MemoryExhausted& exhausted) {
         return Failure{execution::memory_finding(exhausted, limits)};
+    } catch (const execution::IndexOutOfBounds& outside) {
+        return Failure{execution::index_finding(outside)};
     } catch (const std::bad_alloc&) {
         return Failure{execution::memory_finding({}, limits)};
     }

@@ -46,9 +46,10 @@ struct ExecutionLimits {
 /// value. `inputs` are in the order of the kernel's tensor arguments and are never written.
 /// Operations run in program order; where a kernel's intermediate results would need more memory
 /// than its inputs and outputs, on demand of the stores, which gives the same bits
-/// (execution_plan). The error is a resource_limit/memory finding. Throws Error(kInternal) for a
-/// program that no front end makes (a view outside its tensor, a store to an input) and for inputs
-/// of the wrong size.
+/// (execution_plan). The error is a resource_limit/memory finding, or
+/// rejected/tensor_access_out_of_bound for an index that only the data decide. Throws
+/// Error(kInternal) for a program that no front end makes (a view outside its tensor, a store to an
+/// input) and for inputs of the wrong size.
 Result<std::vector<OutputArray>, nki::Finding> execute(const nki::Program& program,
                                                        std::span<const InputArray> inputs,
                                                        const ExecutionLimits& limits);

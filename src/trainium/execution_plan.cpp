@@ -111,8 +111,12 @@ class Dependencies {
         std::vector<bool> begun(program_.operations.size(), false);
         std::vector<std::int32_t> path;
         for (std::size_t root = 0; root < program_.operations.size(); ++root) {
-            const nki::Tensor& target = program_.tensors[program_.operations[root].dst.tensor];
-            if (target.role != TensorRole::kOutput || begun[root]) continue;
+            const Operation& operation = program_.operations[root];
+            const nki::Tensor& target = program_.tensors[operation.dst.tensor];
+            // Indices known at run time only may end the kernel.
+            const bool checks = operation.opcode == nki::Opcode::kGather ||
+                                operation.opcode == nki::Opcode::kScatter;
+            if ((target.role != TensorRole::kOutput && !checks) || begun[root]) continue;
             begun[root] = true;
             path.push_back(static_cast<std::int32_t>(root));
             while (!path.empty()) {
