@@ -55,7 +55,6 @@ struct FloatLane {
     static void round(const NumberFormat& format, float* values, std::int64_t n) {
         round_values(format.value, values, static_cast<std::size_t>(n));
     }
-    static void wrap(DType, float*, std::int64_t) {}
 };
 
 /// The same in integers: for bitwise operations, and for copies that must not pass a float.
@@ -89,9 +88,6 @@ struct IntegerLane {
     }
     static void splat(Value value, Value* out, std::int64_t n) { std::fill_n(out, n, value); }
     static void round(const NumberFormat&, Value*, std::int64_t) {}
-    static void wrap(DType dtype, Value* values, std::int64_t n) {
-        for (std::int64_t i = 0; i < n; ++i) values[i] = wrapped(dtype, values[i]);
-    }
 };
 
 /// A part of the space: `rows` times `columns` elements, at the same relative strides everywhere.
@@ -114,12 +110,6 @@ class ChainRunner {
             Operand& operand = chain_.operands[k];
             scalars_[k] = operand.is_immediate ? Lane::immediate(operand.immediate) : Value{};
         }
-        const Operand& first = chain_.operands[0];
-        wrap_at_ = first.is_immediate ? target.format.value : first.format.value;
-        for (int s = 0; s < chain_.step_count; ++s) {
-            computes_ = computes_ || chain_.steps[s].kind != Kind::kSelect;
-        }
-        computes_ = computes_ && is_integer(wrap_at_);
     }
 
     void run(const Space& space) {
@@ -253,7 +243,6 @@ class ChainRunner {
         } else if (value.values != out) {
             std::copy_n(value.values, n, out);
         }
-        if (computes_) Lane::wrap(wrap_at_, out, n);
         if (target_.format.storage == DType::kFloat32 && target_.format.value != DType::kFloat32) {
             Lane::round(target_.format, out, n);
         }
@@ -307,8 +296,6 @@ class ChainRunner {
     Chain chain_;
     Operand target_;
     std::array<Value, kMaxOperands> scalars_;
-    DType wrap_at_ = DType::kInt32;  ///< width of integer results
-    bool computes_ = false;          ///< not just moving integers
     Value held_{};  ///< the running value while it is the same for the whole segment
     std::array<Buffer, kMaxOperands> gathered_;
     Buffer middle_;
@@ -318,7 +305,6 @@ class ChainRunner {
 
 /// Integers all the way: bitwise work, or only moving integers.
 bool works_on_integers(const Chain& chain, const Operand& target) {
-    if (chain.arithmetic != Arithmetic::kByDType) return chain.arithmetic == Arithmetic::kInteger;
     const auto integer = [](const Operand& operand) {
         return operand.is_immediate || is_integer(operand.format.value);
     };
@@ -348,10 +334,8 @@ bool works_on_integers(const Chain& chain, const Operand& target) {
 
 void run_chain(const Chain& chain, const Space& space, const Operand& target) {
     if (space.empty) return;
-    // A detour over float32 changes only integers that it cannot hold.
-    const bool plain = chain.arithmetic != Arithmetic::kFloat || !is_integer(target.format.value);
-    if (plain && chain.step_count == 0 && !chain.operands[0].is_immediate &&
-        space.coupled.empty() && copies_bytes(chain.operands[0].format, target.format)) {
+    if (chain.step_count == 0 && !chain.operands[0].is_immediate && space.coupled.empty() &&
+        copies_bytes(chain.operands[0].format, target.format)) {
         Operand source = chain.operands[0];
         Operand destination = target;
         int rank = space.rank;

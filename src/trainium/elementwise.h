@@ -45,19 +45,9 @@ struct ChainStep {
     int operand = 0;
 };
 
-/// What an engine computes in. The documentation of nki.isa: arithmetic converts operands to
-/// float32; bitwise work and copies without a change of dtype see bit patterns; 32-bit integers are
-/// added, subtracted and multiplied as such by GpSimd.
-enum class Arithmetic : std::uint8_t {
-    kByDType,  ///< integers for bitwise steps and for moving integers, else float32
-    kFloat,    ///< float32 even where integers are only moved
-    kInteger   ///< 32-bit integers
-};
-
-/// Elementwise work on every element: the value starts as operand 0 and goes through the steps.
-/// Integer results wrap at the width of operand 0 (two's complement), then saturate to the target.
+/// Elementwise work on every element: the value starts as operand 0 and goes through the steps, in
+/// float32, or in integers where a step is bitwise or a copy is between integer dtypes.
 struct Chain {
-    Arithmetic arithmetic = Arithmetic::kByDType;
     int operand_count = 0;
     std::array<Operand, kMaxOperands> operands;
     int step_count = 0;

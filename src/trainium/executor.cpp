@@ -51,36 +51,6 @@ void add_unary(Chain& chain, nki::ActFunction function) {
     chain.add_step(step);
 }
 
-bool is_wide_integer(DType dtype) { return dtype == DType::kInt32 || dtype == DType::kUInt32; }
-
-/// The documentation of nki.isa (tensor_copy, tensor_tensor, activation): ScalarE always computes
-/// in float32, and so does every engine that copies from one dtype to another; 32-bit integers are
-/// added, subtracted and multiplied by GpSimd, which is also what an operation without an engine
-/// gets.
-Arithmetic arithmetic_of(const Operation& operation, const Chain& chain, DType out) {
-    switch (operation.opcode) {
-        case Opcode::kActivation:
-            return operation.function == nki::ActFunction::kInvert ? Arithmetic::kByDType
-                                                                   : Arithmetic::kFloat;
-        case Opcode::kCopy: {
-            const bool casts = chain.operands[0].format.value != out;
-            return casts || operation.engine == nki::Engine::kScalar ? Arithmetic::kFloat
-                                                                     : Arithmetic::kByDType;
-        }
-        case Opcode::kTensorTensor: {
-            const bool exact = operation.op0 == AluOp::kAdd || operation.op0 == AluOp::kSubtract ||
-                               operation.op0 == AluOp::kMultiply;
-            const bool engine =
-                operation.engine == nki::Engine::kAuto || operation.engine == nki::Engine::kGpSimd;
-            const DType first = chain.operands[0].format.value;
-            const bool wide = is_wide_integer(first) && first == chain.operands[1].format.value;
-            return exact && engine && wide ? Arithmetic::kInteger : Arithmetic::kByDType;
-        }
-        default:
-            return Arithmetic::kByDType;
-    }
-}
-
 /// The operand as a matrix, if one stride leads through its free dims.
 std::optional<Matrix> flatten(const Operand& operand, const Space& space) {
     Matrix matrix;
@@ -319,9 +289,7 @@ void Executor::elementwise(const Operation& operation) {
         default:
             break;  // memory traffic, transposes and broadcasts only copy
     }
-    const Operand out = target(operation);
-    chain.arithmetic = arithmetic_of(operation, chain, out.format.value);
-    run_chain(chain, resolved_.space, out);
+    run_chain(chain, resolved_.space, target(operation));
 }
 
 void Executor::reduce(const Operation& operation) {

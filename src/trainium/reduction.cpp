@@ -290,52 +290,6 @@ class Reduction {
     std::array<float, kChunk> total_;
 };
 
-/// Bitwise reductions see the bit patterns of integers, element after element.
-void reduce_bits(AluOp op, unsigned axes, const Space& space, const Operand& source,
-                 const Operand& target) {
-    Extents weight{};
-    std::int64_t results = 1;
-    for (int d = space.rank - 1; d >= 0; --d) {
-        if (((axes >> d) & 1u) != 0) continue;
-        weight[d] = results;
-        results *= space.count[d];
-    }
-    std::vector<std::int64_t> values(static_cast<std::size_t>(results));
-    std::vector<std::int64_t> target_at(static_cast<std::size_t>(results));
-    std::vector<char> seen(static_cast<std::size_t>(results), 0);
-    std::vector<std::int64_t> run(static_cast<std::size_t>(kChunk));
-    const int inner = space.rank - 1;
-    const int bytes = storage_bytes(source.format.storage);
-    for_each_run(space, [&](const Extents& outer, std::int64_t begin, std::int64_t end) {
-        Extents index = outer;
-        for (std::int64_t i = begin; i < end; i += kChunk) {
-            const std::int64_t n = std::min(kChunk, end - i);
-            index[inner] = i;
-            const std::int64_t from = offset_of(source.stride, index, space.rank);
-            decode_integers(source.format.storage, source.data + from * bytes, source.stride[inner],
-                            run.data(), static_cast<std::size_t>(n));
-            for (std::int64_t k = 0; k < n; ++k) {
-                index[inner] = i + k;
-                const auto at = static_cast<std::size_t>(offset_of(weight, index, space.rank));
-                if (seen[at] == 0) {
-                    values[at] = run[k];
-                } else {
-                    integer_binary(op, &values[at], true, &run[k], true, &values[at], 1);
-                }
-                seen[at] = 1;
-                target_at[at] = offset_of(target.stride, index, space.rank);
-            }
-        }
-    });
-    const int target_bytes = storage_bytes(target.format.storage);
-    for (std::size_t k = 0; k < values.size(); ++k) {
-        if (seen[k] == 0) continue;
-        const std::int64_t value = wrapped(source.format.value, values[k]);
-        encode_integers(target.format.storage, target.format.value, &value,
-                        target.data + target_at[k] * target_bytes, 1, 1);
-    }
-}
-
 /// The recurrence of state-space kernels, state = a * state + b, eight partitions at a time: each
 /// chain waits for its own result only.
 void multiply_add_scan(const Space& space, const float* a, const Extents& a_stride, const float* b,
@@ -390,9 +344,6 @@ float element(const Operand& operand, const Extents& index, int rank) {
 void run_reduce(AluOp op, bool negate, unsigned axes, const Space& space, const Operand& source,
                 const Operand& target) {
     if (space.empty) return;
-    if (is_bitwise(op) && is_integer(source.format.value) && space.rank > 0) {
-        return reduce_bits(op, axes, space, source, target);
-    }
     Reduction reduction(op, negate, source, target);
     space.coupled.empty() ? reduction.run(axes, space) : reduction.run_coupled(axes, space);
 }
