@@ -44,45 +44,80 @@ ApiParameters parse_parameters(std::string_view text) {
 
 }  // namespace
 
-const ApiParameters& api_parameters(int index) {
-    static const std::vector<ApiParameters> all = [] {
-        std::vector<ApiParameters> parsed;
-        for (const ApiEntry& entry : api_table())
-            parsed.push_back(parse_parameters(entry.parameters));
-        return parsed;
-    }();
-    return all[index];
+ApiTable::ApiTable(std::string version, std::vector<ApiEntry> entries)
+    : version_(std::move(version)), entries_(std::move(entries)) {
+    for (const ApiEntry& entry : entries_) {
+        parameters_.push_back(parse_parameters(entry.parameters));
+        const bool added =
+            index_.emplace(entry.name, static_cast<int>(parameters_.size()) - 1).second;
+        require(added, "an API table lists a function twice");
+    }
 }
 
-int find_api(std::string_view name) {
-    static const std::unordered_map<std::string_view, int> index = [] {
-        std::unordered_map<std::string_view, int> map;
-        const std::vector<ApiEntry>& table = api_table();
-        for (std::size_t k = 0; k < table.size(); ++k)
-            map.emplace(table[k].name, static_cast<int>(k));
-        return map;
-    }();
-    const auto found = index.find(name);
-    return found == index.end() ? -1 : found->second;
+int ApiTable::find(std::string_view name) const {
+    const auto found = index_.find(name);
+    return found == index_.end() ? -1 : found->second;
 }
 
 bool is_float(DType dtype) { return dtype <= DType::kFloat8E5M2; }
+
+bool is_bitwise(AluOp op) {
+    return op == AluOp::kBitwiseAnd || op == AluOp::kBitwiseOr || op == AluOp::kBitwiseXor ||
+           op == AluOp::kShiftLeft || op == AluOp::kShiftRight;
+}
+
+namespace {
+
+bool is_unsigned(DType dtype) {
+    return dtype == DType::kUInt8 || dtype == DType::kUInt16 || dtype == DType::kUInt32;
+}
+
+}  // namespace
 
 DType promote(DType a, DType b) {
     if (a == b) return a;
     if (is_float(a) != is_float(b)) return is_float(a) ? a : b;
     if (is_float(a)) {
         if (size_of(a) != size_of(b)) return size_of(a) > size_of(b) ? a : b;
-        return DType::kFloat32;  // bfloat16 with float16, tfloat32 with float32
+        // float8_e4m3 with float8_e5m2; else bfloat16 with float16, tfloat32 with float32.
+        return size_of(a) == 1 ? DType::kBFloat16 : DType::kFloat32;
     }
     if (a == DType::kBool) return b;
     if (b == DType::kBool) return a;
-    if (size_of(a) != size_of(b)) return size_of(a) > size_of(b) ? a : b;
-    return a < b ? a : b;  // signed before unsigned
+    if (is_unsigned(a) == is_unsigned(b)) return size_of(a) > size_of(b) ? a : b;
+    const DType with_sign = is_unsigned(a) ? b : a;
+    const int bytes = size_of(is_unsigned(a) ? a : b);
+    if (size_of(with_sign) > bytes) return with_sign;
+    // A signed integer that holds the unsigned one; there is no int64.
+    return bytes == 1 ? DType::kInt16 : bytes == 2 ? DType::kInt32 : DType::kFloat32;
+}
+
+DType scalar_dtype(const Value& number) {
+    if (const auto own = number.dtype()) return *own;
+    if (number.is(Kind::kFloat)) return DType::kFloat32;
+    return number.is(Kind::kBool) ? DType::kUInt8 : DType::kInt32;
+}
+
+bool is_exact_integer(AluOp op, const OpRequest& request) {
+    if (op != AluOp::kAdd && op != AluOp::kSubtract && op != AluOp::kMultiply) return false;
+    const auto wide = [](DType dtype) { return dtype == DType::kInt32 || dtype == DType::kUInt32; };
+    if (!wide(request.dtype)) return false;
+    for (int k = 0; k < request.sources; ++k)
+        if (!wide(request.src[k]->dtype) || request.src[k]->buffer == Buffer::kPsum) return false;
+    return true;
+}
+
+std::int64_t free_count(const Tile& tile) {
+    std::int64_t n = 1;
+    for (int d = 1; d < tile.rank; ++d) n *= tile.dims[d].count;
+    return n;
 }
 
 ApiCall::ApiCall(Evaluator& host, int index)
-    : host_(host), index_(index), entry_(api_table()[index]), parameters_(api_parameters(index)) {}
+    : host_(host),
+      index_(index),
+      entry_(host.api()[index]),
+      parameters_(host.api().parameters(index)) {}
 
 bool ApiCall::has(int k) const {
     return !arguments_[k].is(Kind::kUnbound) && !arguments_[k].is(Kind::kNone);
@@ -107,10 +142,11 @@ bool ApiCall::is_tile(int k) const {
     return arguments_[k].is(Kind::kTile) || arguments_[k].is(Kind::kPending);
 }
 
-Ref<Tile> ApiCall::loose_tile(int k) {
+Ref<Tile> ApiCall::loose_tile(int k, bool dynamic) {
     if (!is_tile(k)) bad_argument(k, "a tile");
     Ref<Tile> tile = host_.materialise(arguments_[k]);
     arguments_[k] = Value::tile(tile);
+    if (!dynamic && !tile->dynamic.empty()) host_.builder().check_tile(*tile);
     return tile;
 }
 
@@ -175,7 +211,7 @@ std::vector<std::int64_t> ApiCall::shape(int k) const {
 AluOp ApiCall::alu(int k) const {
     const Value& value = arguments_[k];
     AluOp op = AluOp::kNone;
-    if (value.is(Kind::kApi)) op = api_table()[value.integer()].alu;
+    if (value.is(Kind::kApi)) op = host_.api()[value.integer()].alu;
     if (value.is(Kind::kNumpy)) op = numpy_table()[value.integer()].alu;
     if (op == AluOp::kNone) bad_argument(k, "an ALU operator such as nl.add");
     return op;
@@ -184,7 +220,7 @@ AluOp ApiCall::alu(int k) const {
 ActFunction ApiCall::act(int k) const {
     const Value& value = arguments_[k];
     std::optional<ActFunction> act;
-    if (value.is(Kind::kApi)) act = api_table()[value.integer()].act;
+    if (value.is(Kind::kApi)) act = host_.api()[value.integer()].act;
     if (value.is(Kind::kNumpy)) act = numpy_table()[value.integer()].act;
     if (!act) bad_argument(k, "an activation function such as nl.exp");
     return *act;
@@ -213,7 +249,12 @@ OpRequest ApiCall::request(Opcode opcode) {
     const int mask = parameters_.find("mask");
     if (mask >= 0 && has(mask)) {
         const Value& value = arguments_[mask];
-        if (value.is(Kind::kMask)) {
+        if (value.marks() & Value::kNotAffine) {
+            rejected("unsupported_expression_in_mask",
+                     "a mask must be an affine expression: // and % of a loop variable are not")
+                .remedy("compare sums and multiples of loop variables and nl.arange")
+                .raise();
+        } else if (value.is(Kind::kMask)) {
             request.mask = value.as<Mask>().expr;
             request.masked = true;
         } else if (value.is(Kind::kBool)) {

@@ -145,6 +145,7 @@ void Builder::dependency(const View& view, const AccessTracker::Conflict& confli
 
 void Builder::track_read(const View& view, int context, int line) {
     const TensorState& state = states_[view.tensor];
+    if (state.hidden) return;
     if (!loops_.affine_between(state.context, context)) return;
     const AccessTracker::Conflict found =
         accesses_.on_read(view, program_.tensors[view.tensor], context, line);
@@ -161,7 +162,8 @@ void Builder::track(const Operation& operation, const OpRequest& request) {
     for (const ScalarOperand* scalar :
          {&operation.scale, &operation.bias, &operation.operand0, &operation.operand1})
         if (scalar->vector) track_read(scalar->view, context, operation.line);
-    if (!loops_.affine_between(states_[operation.dst.tensor].context, context)) return;
+    const TensorState& state = states_[operation.dst.tensor];
+    if (state.hidden || !loops_.affine_between(state.context, context)) return;
     const AccessTracker::Conflict found =
         accesses_.on_write(operation.dst, program_.tensors[operation.dst.tensor], context,
                            associative, operation.line);

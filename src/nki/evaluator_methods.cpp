@@ -116,7 +116,7 @@ Value Evaluator::tile_method(const std::string& name, const Value& self,
                                               : nullptr;
     if (api == nullptr)
         unsupported("unknown_api", fmt::format("tile.{}() is not supported", name)).raise();
-    return dispatch(Value::token(Kind::kApi, find_api(api)), all, keywords);
+    return dispatch(Value::token(Kind::kApi, table_.find(api)), all, keywords);
 }
 
 Value Evaluator::string_method(const std::string& name, const std::string& text,

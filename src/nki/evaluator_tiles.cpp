@@ -35,7 +35,21 @@ Shape broadcast_shapes(const Shape& a, const Shape& b) {
 bool is_comparison(AluOp op) {
     return op == AluOp::kEqual || op == AluOp::kNotEqual || op == AluOp::kLess ||
            op == AluOp::kLessEqual || op == AluOp::kGreater || op == AluOp::kGreaterEqual ||
-           op == AluOp::kLogicalAnd || op == AluOp::kLogicalOr;
+           op == AluOp::kLogicalAnd || op == AluOp::kLogicalOr || op == AluOp::kLogicalXor;
+}
+
+/// Bitwise operations work on integers only.
+void check_bits(AluOp op, DType result, std::initializer_list<DType> operands) {
+    if (!is_bitwise(op)) return;
+    for (const DType dtype : operands)
+        if (is_float(dtype))
+            rejected("type_error",
+                     fmt::format("{} needs integers, not {}", to_string(op), to_string(dtype)))
+                .raise();
+    if (is_float(result))
+        rejected("type_error", fmt::format("{} cannot give {}", to_string(op), to_string(result)))
+            .remedy("pass dtype=, or operands of one integer dtype")
+            .raise();
 }
 
 bool is_commutative(AluOp op) {
@@ -246,6 +260,11 @@ void Evaluator::accumulate_into(const Ref<Tile>& destination, Op op, const Value
 
 Value Evaluator::binary_tiles(AluOp op, const Value& a, const Value& b, OpRequest request,
                               std::optional<DType> dtype) {
+    return pending(binary_request(op, a, b, std::move(request), dtype));
+}
+
+OpRequest Evaluator::binary_request(AluOp op, const Value& a, const Value& b, OpRequest request,
+                                    std::optional<DType> dtype) {
     request.op0 = op;
     const auto result_dtype = [&](DType natural) {
         if (dtype) return *dtype;
@@ -253,16 +272,20 @@ Value Evaluator::binary_tiles(AluOp op, const Value& a, const Value& b, OpReques
     };
     if (a.is_number() || b.is_number()) {
         const Value& number = a.is_number() ? a : b;
+        const DType weak = scalar_dtype(number);
         const Ref<Tile> tile = builder_.settle(materialise(a.is_number() ? b : a), request);
         builder_.check_tile(*tile);
         request.opcode = Opcode::kTensorScalar;
         request.operand0.immediate = number.number();
         request.reverse0 = a.is_number() && !is_commutative(op);
         request.shape = tile->shape();
-        request.dtype = result_dtype(
-            number.is(Kind::kFloat) && !is_float(tile->dtype) ? DType::kFloat32 : tile->dtype);
+        DType natural = promote(tile->dtype, weak);
+        // A Python int among bits has the width of the tile.
+        if (is_bitwise(op) && is_float(natural) && !is_float(weak)) natural = tile->dtype;
+        request.dtype = result_dtype(natural);
+        check_bits(op, request.dtype, {tile->dtype, weak});
         request.add_source(tile);
-        return pending(std::move(request));
+        return request;
     }
     Ref<Tile> x = materialise(a);
     Ref<Tile> y = materialise(b);
@@ -285,6 +308,7 @@ Value Evaluator::binary_tiles(AluOp op, const Value& a, const Value& b, OpReques
     const std::int64_t nx = free_count(sx);
     const std::int64_t ny = free_count(sy);
     request.dtype = result_dtype(promote(x->dtype, y->dtype));
+    check_bits(op, request.dtype, {x->dtype, y->dtype});
     if (nx != ny && std::min(nx, ny) == 1) {
         const bool reversed = nx < ny;
         request.opcode = Opcode::kTensorScalar;
@@ -292,7 +316,7 @@ Value Evaluator::binary_tiles(AluOp op, const Value& a, const Value& b, OpReques
         request.operand0.tile = reversed ? x : y;
         request.reverse0 = reversed && !is_commutative(op);
         request.shape = reversed ? sy : sx;
-        return pending(std::move(request));
+        return request;
     }
     request.opcode = Opcode::kTensorTensor;
     request.shape = nx == ny && sx.size() != sy.size() ? sx : broadcast_shapes(sx, sy);
@@ -305,7 +329,9 @@ Value Evaluator::binary_tiles(AluOp op, const Value& a, const Value& b, OpReques
             .raise();
     request.add_source(x);
     request.add_source(y);
-    return pending(std::move(request));
+    if (request.engine == Engine::kAuto && is_exact_integer(op, request))
+        request.engine = Engine::kGpSimd;
+    return request;
 }
 
 }  // namespace accelopt::nki::interp

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "nki/evaluator.h"
@@ -169,6 +170,34 @@ const std::vector<NumpyEntry>& numpy_table() {
     return table;
 }
 
+namespace {
+
+/// Rounds a number to a floating-point dtype, to nearest with ties to even.
+double rounded(DType dtype, double value) {
+    if (dtype == DType::kFloat32) return static_cast<double>(static_cast<float>(value));
+    if (value == 0 || !std::isfinite(value)) return value;
+    const int digits = dtype == DType::kBFloat16     ? 8
+                       : dtype == DType::kFloat8E4M3 ? 4
+                       : dtype == DType::kFloat8E5M2 ? 3
+                                                     : 11;  // float16, tfloat32
+    const int smallest = dtype == DType::kFloat8E4M3                               ? -6
+                         : dtype == DType::kFloat8E5M2 || dtype == DType::kFloat16 ? -14
+                                                                                   : -126;
+    const double largest = dtype == DType::kFloat8E4M3   ? 240.0
+                           : dtype == DType::kFloat8E5M2 ? 57344.0
+                           : dtype == DType::kFloat16    ? 65504.0
+                                                         : std::numeric_limits<float>::max();
+    int exponent = 0;
+    std::frexp(value, &exponent);
+    const double unit = std::ldexp(1.0, std::max(exponent - 1, smallest) - digits + 1);
+    const double result = std::nearbyint(value / unit) * unit;
+    if (std::fabs(result) > largest && dtype != DType::kTFloat32 && dtype != DType::kBFloat16)
+        return std::copysign(std::numeric_limits<double>::infinity(), value);
+    return result;
+}
+
+}  // namespace
+
 Value Evaluator::convert(DType dtype, const Value& value) {
     if (value.is(Kind::kTile) || value.is(Kind::kPending))
         rejected("trace_value_access", "a tensor's value is not known at trace time").raise();
@@ -186,9 +215,11 @@ Value Evaluator::convert(DType dtype, const Value& value) {
             value.is_integer() ? value.integer() : static_cast<std::int64_t>(number);
         const std::uint64_t mask = (std::uint64_t{1} << bits) - 1;
         const std::uint64_t low = static_cast<std::uint64_t>(whole) & mask;
-        if (is_signed && (low >> (bits - 1) & 1U) != 0)
-            return Value::integer(static_cast<std::int64_t>(low) - (std::int64_t{1} << bits));
-        return Value::integer(static_cast<std::int64_t>(low));
+        std::int64_t made = static_cast<std::int64_t>(low);
+        if (is_signed && (low >> (bits - 1) & 1U) != 0) made -= std::int64_t{1} << bits;
+        Value result = Value::integer(made);
+        result.set_dtype(dtype);
+        return result;
     };
     switch (dtype) {
         case DType::kInt8:
@@ -205,8 +236,11 @@ Value Evaluator::convert(DType dtype, const Value& value) {
             return wrap(32, false);
         case DType::kBool:
             return Value::boolean(value.number() != 0);
-        default:
-            return Value::number(static_cast<double>(static_cast<float>(value.number())));
+        default: {
+            Value result = Value::number(rounded(dtype, value.number()));
+            result.set_dtype(dtype);
+            return result;
+        }
     }
 }
 

@@ -239,10 +239,11 @@ struct ScalarOperand {
 /// What few operations need.
 struct Extra {
     /// kGather, kScatter: one axis that is indexed at run time. The element of an operation at
-    /// index i lies at `offset` + sum(stride[d] * i_d) + sum(index_k(i) * dynamic[k].stride), and
-    /// index_k(i) + [low, high] must be in [0, size).
+    /// index i lies at `offset` + sum(stride[d] * i_d) + sum(index_k(i) * dynamic[k].stride), where
+    /// index_k is `scale` times the value read; index_k(i) + [low, high] must be in [0, size).
     struct Dynamic {
         std::int64_t stride = 0;
+        std::int64_t scale = 1;
         std::int64_t size = 0;
         std::int64_t low = 0;
         std::int64_t high = 0;

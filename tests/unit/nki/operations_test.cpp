@@ -298,7 +298,7 @@ TEST_CASE("dtypes promote and cast as documented", "[nki][operations]") {
     CHECK(dtype("f + h") == "float32");
     CHECK(dtype("h + h") == "bfloat16");
     CHECK(dtype("h + g") == "float32");
-    CHECK(dtype("h * 2.5") == "bfloat16");
+    CHECK(dtype("h * 2.5") == "float32");
     CHECK(dtype("i + 1") == "int32");
     CHECK(dtype("i * 0.5") == "float32");
     CHECK(dtype("nl.exp(h)") == "bfloat16");
