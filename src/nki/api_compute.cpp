@@ -10,7 +10,7 @@
 
 namespace accelopt::nki::interp::api {
 
-std::uint8_t reduce_axes(const ApiCall& call, int k, const Tile& tile) {
+std::uint8_t reduce_axes(const ApiCall& call, int k, const Tile& tile, bool instruction) {
     std::vector<std::int64_t> axes;
     if (call[k].is_integer()) {
         axes.push_back(call.integer(k));
@@ -31,7 +31,7 @@ std::uint8_t reduce_axes(const ApiCall& call, int k, const Tile& tile) {
     }
     std::uint32_t last = 0;
     for (int d = rank - 1; d >= 1 && (bits >> d & 1U) != 0; --d) last |= 1U << d;
-    if (bits == 0 || bits != last)
+    if (bits == 0 || (instruction && bits != last))
         rejected("reduce_axis", "the reduced axes must be the last ones of the tile, without gaps")
             .shape(tile.shape())
             .raise();
@@ -73,10 +73,11 @@ std::int64_t reduced_count(ApiCall& call, const Tile& tile, std::uint8_t axes) {
 
 namespace {
 
-OpRequest reduce_request(ApiCall& call, const Ref<Tile>& source, AluOp op, int axis) {
+OpRequest reduce_request(ApiCall& call, const Ref<Tile>& source, AluOp op, int axis,
+                         bool instruction = false) {
     OpRequest request = call.request(Opcode::kReduce);
     request.op0 = op;
-    request.axes = reduce_axes(call, axis, *source);
+    request.axes = reduce_axes(call, axis, *source, instruction);
     const int keepdims = call.at("keepdims");
     request.shape = reduced_shape(*source, request.axes, call.flag(keepdims, false));
     request.dtype = call.dtype(call.at("dtype"), source->dtype);
@@ -216,7 +217,7 @@ Value static_cast_(ApiCall& call) {
 
 Value tensor_reduce(ApiCall& call) {
     const Ref<Tile> source = call.tile(1);
-    OpRequest request = reduce_request(call, source, call.alu(0), 2);
+    OpRequest request = reduce_request(call, source, call.alu(0), 2, true);
     switch (request.op0) {
         case AluOp::kAdd:
         case AluOp::kSubtract:

@@ -277,8 +277,9 @@ Value copy(ApiCall& call) {
     OpRequest request = call.request(Opcode::kCopy);
     if (source->broadcast_partitions > 0 && !request.masked) {
         request.opcode = Opcode::kPartitionBroadcast;
-        request.add_source(source->expanded ? source->expanded : source);
-        if (source->expanded) request.opcode = Opcode::kCopy;
+        const bool made = call.host().builder().has_expansion(*source);
+        request.add_source(made ? source->expanded : source);
+        if (made) request.opcode = Opcode::kCopy;
     } else {
         request.add_source(call.tile(0));
     }
@@ -311,6 +312,9 @@ Value memset(ApiCall& call) {
     request.operand0.immediate = call.number(1);
     request.dtype = call.dtype(2, DType::kFloat32);
     if (request.shape.empty()) call.bad_argument(0, "a shape");
+    if (request.engine != Engine::kAuto && request.engine != Engine::kVector &&
+        request.engine != Engine::kGpSimd)
+        call.bad_argument(call.at("engine"), "the Vector or the GpSimd Engine");
     return call.pending(std::move(request));
 }
 

@@ -95,6 +95,7 @@ Value nc_match_replace8(ApiCall& call) {
         positions.implicit = true;
         positions.shape = indices->shape();
         positions.dtype = indices->dtype;
+        positions.operand0.immediate = call.number(call.at("imm"));
         positions.add_source(data);
         positions.add_source(values);
         call.host().builder().emit(positions, indices);

@@ -161,15 +161,15 @@ void Builder::copy(const Ref<Tile>& source, const Ref<Tile>& destination, const 
     request.implicit = like.implicit;
     request.shape = destination->shape();
     request.dtype = destination->dtype;
-    const bool broadcast = source->broadcast_partitions > 0 && !source->expanded;
+    const bool broadcast = source->broadcast_partitions > 0 && !has_expansion(*source);
     request.opcode = broadcast ? Opcode::kPartitionBroadcast : Opcode::kCopy;
-    request.add_source(source->expanded ? source->expanded : source);
+    request.add_source(broadcast || source->broadcast_partitions == 0 ? source : source->expanded);
     emit(request, destination);
 }
 
 Ref<Tile> Builder::settle(const Ref<Tile>& tile, const OpRequest& like) {
     if (tile->broadcast_partitions == 0) return tile;
-    if (!tile->expanded) {
+    if (!has_expansion(*tile)) {
         OpRequest request;
         request.opcode = Opcode::kPartitionBroadcast;
         request.api = like.api;

@@ -58,6 +58,11 @@ class Builder {
     /// Makes a lazily broadcast tile real; other tiles are returned as they are.
     Ref<Tile> settle(const Ref<Tile>& tile, const OpRequest& like);
 
+    /// True when a lazy broadcast has been made real by a tile that may still be used.
+    bool has_expansion(const Tile& tile) {
+        return static_cast<bool>(tile.expanded) && in_scope(*tile.expanded);
+    }
+
     /// Index of an API name in Program::api_names.
     int api_index(const std::string& name);
     const std::string& api_name(int index) const { return program_.api_names[index]; }

@@ -91,16 +91,14 @@ void Builder::check_dynamic(const OpRequest& request, const Tile& destination) c
                 .limit(kMaxDynamic)
                 .raise();
         for (const DynamicAxis& axis : tile.dynamic) {
-            for (int d = 1; d < tile.rank; ++d)
-                if (axis.index_step[d] != 0)
-                    rejected("indirect_indices_free_dim",
-                             fmt::format("the index of '{}' changes along its free dimension",
-                                         describe(tile)))
-                        .shape(tile.shape())
-                        .shape(axis.index->shape())
-                        .remedy(
-                            "index with one value per partition, made from nl.arange(n)[:, None]")
-                        .raise();
+            if (axis.along_free)
+                rejected("indirect_indices_free_dim",
+                         fmt::format("the index of '{}' changes along its free dimension",
+                                     describe(tile)))
+                    .shape(tile.shape())
+                    .shape(axis.index->shape())
+                    .remedy("index with one value per partition, made from nl.arange(n)[:, None]")
+                    .raise();
             if (axis.index->buffer == Buffer::kHbm)
                 rejected("unsupported_memory", "an index must be loaded before it is used")
                     .shape(axis.index->shape())

@@ -44,6 +44,7 @@ void Builder::check_memories(const OpRequest& request, const Tile& destination) 
                              "assign to an on-chip tile with tile[...] = value");
             expect_on_chip(source(0), *request.src[0]);
             return;
+        case Opcode::kScatter:
         case Opcode::kDmaCopy:
             if (destination.buffer == Buffer::kPsum)
                 wrong_memory("the destination of a DMA", destination, "hbm or sbuf", "");
@@ -58,7 +59,7 @@ void Builder::check_memories(const OpRequest& request, const Tile& destination) 
                              "accumulate in PSUM, then copy");
             return;
         case Opcode::kTranspose:
-            if (request.engine == Engine::kVector) break;
+            if (request.engine == Engine::kVector || request.engine == Engine::kDma) break;
             expect_sbuf(source(0), *request.src[0]);
             if (destination.buffer != Buffer::kPsum)
                 wrong_memory("the result of a transpose", destination, "psum", "");

@@ -192,11 +192,11 @@ void Builder::emit_transpose(const OpRequest& request, const Tile& destination) 
     const auto name = [this](const Tile& tile) { return describe(tile); };
     from.check_bounds(name);
     to.check_bounds(name);
-    if (from.rank() != 2 || to.rank() != 2)
+    if (from.rank() > kMaxDims || to.rank() > kMaxDims)
         rejected("exceed_max_supported_dimension",
-                 "a transpose needs operands that collapse to two dimensions")
+                 "the access pattern of a transpose has too many dimensions")
             .shape(source.shape())
-            .limit(2)
+            .limit(kMaxDims)
             .raise();
     Operation op = operation_of(request);
     op.src[0] = view_of(from.operands()[0], from);

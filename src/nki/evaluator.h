@@ -46,6 +46,10 @@ class Evaluator {
     bool equal(const Value& a, const Value& b, int depth = 0);
     std::string repr(const Value& value, int depth = 0) const;
     std::string str(const Value& value) const;
+    std::string format_value(const Value& value, const std::string& specification) const;
+    Value format_string(const std::string& text, const std::vector<Value>& arguments,
+                        const std::vector<std::pair<int, Value>>& keywords);
+    Value percent_format(const std::string& text, const Value& right);
     /// The items of an iterable, materialised.
     std::vector<Value> items_of(const Value& iterable);
     std::int64_t to_integer(const Value& value, const char* what) const;

@@ -265,6 +265,9 @@ Value Evaluator::call_token(TokenId id, std::vector<Value>& arguments, Keywords&
 }
 
 Value Evaluator::call(const Value& callee, std::vector<Value> arguments) {
+    const Restore<int> restore_line(line_);
+    const Restore<int> restore_column(column_);
+    const Restore<int> restore_site(site_);
     Keywords keywords;
     return dispatch(callee, arguments, keywords);
 }

@@ -228,7 +228,11 @@ Value Evaluator::evaluate_formatted(const Node& node) {
     std::string text;
     for (const Node* kid : node.kids) {
         if (kid->kind == NodeKind::kFormattedValue) {
-            text += str(evaluate(*kid->kids[0]));
+            const Value value = evaluate(*kid->kids[0]);
+            const std::string specification = kid->kids.size() > 1 && kid->kids[1] != nullptr
+                                                  ? str(evaluate(*kid->kids[1]))
+                                                  : kid->text;
+            text += kid->collection == 'r' ? repr(value) : format_value(value, specification);
         } else {
             text += str(evaluate(*kid));
         }

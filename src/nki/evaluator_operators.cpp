@@ -198,8 +198,7 @@ Value Evaluator::sequence_operator(Op op, const Value& a, const Value& b) {
             for (const Value& item : sequence.as<Sequence>().items) items.push_back(item);
         return sequence.is(Kind::kTuple) ? tuple(std::move(items)) : list(std::move(items));
     }
-    if (op == Op::kModulo && a.is(Kind::kString))
-        unsupported("python_feature", "formatting with %").remedy("use an f-string").raise();
+    if (op == Op::kModulo && a.is(Kind::kString)) return percent_format(a.as<String>().text, b);
     no_operator(op, a, b);
 }
 

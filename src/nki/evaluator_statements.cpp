@@ -144,7 +144,14 @@ Evaluator::Flow Evaluator::execute_while(const Step& step) {
         builder_.loops().next_iteration();
         line_ = step.line;
         column_ = step.column;
-        if (!truth(evaluate(*step.value))) break;
+        const Value test = evaluate(*step.value);
+        if (test.is(Kind::kTile) || test.is(Kind::kPending))
+            rejected("while_loop_requires_unconditional_entry",
+                     "a while loop cannot test the value of a tensor before its first iteration")
+                .at(step.line, step.column)
+                .remedy("loop over a range: the number of iterations must be known")
+                .raise();
+        if (!truth(test)) break;
         if (execute_body(step, stop) == Flow::kReturn) return Flow::kReturn;
     }
     if (!stop && !step.otherwise.empty()) return execute(step.otherwise);

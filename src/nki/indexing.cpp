@@ -232,6 +232,7 @@ class Subscript {
         const int shift = rank - index_rank(*item.tile);
         for (int d = 0; d < item.tile->rank; ++d) {
             widen(d + shift, item.tile->dims[d].count);
+            made.along_free = made.along_free || (d > 0 && item.tile->dims[d].count > 1);
             if (item.tile->dims[d].count > 1)
                 made.index_step[d + shift] = item.tile->dims[d].stride;
         }
@@ -341,9 +342,16 @@ Ref<Tile> reshape(Heap& heap, const Tile& tile, const std::vector<std::int64_t>&
         bad_shape("reshape", tile, shape);
     const bool on_chip = tile.buffer != Buffer::kHbm;
     const int first = on_chip ? 1 : 0;
-    if (on_chip && (tile.rank == 0 || tile.dims[0].tag != AxisTag::kPartition ||
-                    shape[0] != tile.dims[0].count))
+    if (on_chip && (tile.rank == 0 || tile.dims[0].tag != AxisTag::kPartition))
         bad_shape("reshape", tile, shape);
+    if (on_chip && shape[0] != tile.dims[0].count)
+        rejected("partition_reshape",
+                 fmt::format("a reshape of {} to {} would move elements between partitions",
+                             shape_text(tile.shape()), shape_text(shape)))
+            .shape(tile.shape())
+            .shape(shape)
+            .remedy("keep the first dimension; move data through HBM to change it")
+            .raise();
     std::int64_t expected = 1;
     for (int d = tile.rank - 1; d >= first; --d) {
         if (tile.dims[d].count != 1 && tile.dims[d].stride != expected)

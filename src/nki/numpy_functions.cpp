@@ -110,6 +110,8 @@ const std::vector<NumpyEntry>& numpy_table() {
         {"greater_equal", kGreaterEqual, {}, nullptr, false},
         {"logical_and", kLogicalAnd, {}, nullptr, false},
         {"logical_or", kLogicalOr, {}, nullptr, false},
+        {"logical_xor", kLogicalXor, {}, nullptr, false},
+        {"fmod", kFmod, {}, nullptr, false},
         {"bitwise_and", kBitwiseAnd, {}, nullptr, false},
         {"bitwise_or", kBitwiseOr, {}, nullptr, false},
         {"bitwise_xor", kBitwiseXor, {}, nullptr, false},

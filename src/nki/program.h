@@ -144,7 +144,7 @@ enum class Opcode : std::uint8_t {
     kBnAggr,           ///< dst[P, 2] = mean, variance from triples as kBnStats makes them
     kMax8,             ///< dst[P, 8] = the largest eight, in descending order
     kFindIndex8,       ///< dst[P, 8] = first position in src[0] of each of src[1][P, 8]
-    kMatchIndex8,      ///< the same, but every match uses its element up
+    kMatchIndex8,      ///< the same, but every match is replaced by operand0 at once
     kMatchReplace8,    ///< dst = src[0] with the matches of src[1][P, 8] replaced by operand0
     kSequenceBounds,   ///< dst[1, 2, N] = start and end of the segment of each of src[0][1, N]
 

@@ -305,6 +305,7 @@ class ChainRunner {
 
 /// Integers all the way: bitwise work, or only moving integers.
 bool works_on_integers(const Chain& chain, const Operand& target) {
+    if (chain.on_integers) return true;
     const auto integer = [](const Operand& operand) {
         return operand.is_immediate || is_integer(operand.format.value);
     };

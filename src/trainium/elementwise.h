@@ -50,6 +50,7 @@ struct ChainStep {
 struct Chain {
     int operand_count = 0;
     std::array<Operand, kMaxOperands> operands;
+    bool on_integers = false;  ///< exact 32-bit integer arithmetic (GpSimd)
     int step_count = 0;
     std::array<ChainStep, 4> steps;
 

@@ -45,6 +45,13 @@ void add_binary(Chain& chain, AluOp op, bool reverse, const Operand& operand) {
     chain.add_step(step);
 }
 
+/// What GpSimd computes in 32-bit integers.
+bool is_exact_on_integers(AluOp op) {
+    return op == AluOp::kAdd || op == AluOp::kSubtract || op == AluOp::kMultiply;
+}
+
+bool is_wide_integer(DType dtype) { return dtype == DType::kInt32 || dtype == DType::kUInt32; }
+
 void add_unary(Chain& chain, nki::ActFunction function) {
     ChainStep step;
     step.function = function;
@@ -257,6 +264,8 @@ void Executor::elementwise(const Operation& operation) {
     chain.add_operand(operation.opcode == Opcode::kMemset
                           ? Operand::of(operation.operand0.immediate)
                           : source(operation, 0));
+    if (operation.opcode == Opcode::kCopy && operation.engine == nki::Engine::kScalar)
+        add_unary(chain, nki::ActFunction::kCopy);  // the Scalar Engine copies through float32
     switch (operation.opcode) {
         case Opcode::kActivation:
             add_activation(chain, operation);
@@ -289,7 +298,13 @@ void Executor::elementwise(const Operation& operation) {
         default:
             break;  // memory traffic, transposes and broadcasts only copy
     }
-    run_chain(chain, resolved_.space, target(operation));
+    const Operand out = target(operation);
+    chain.on_integers = operation.opcode == Opcode::kTensorTensor &&
+                        operation.engine == nki::Engine::kGpSimd &&
+                        is_exact_on_integers(operation.op0) && is_wide_integer(out.format.value) &&
+                        is_wide_integer(chain.operands[0].format.value) &&
+                        is_wide_integer(chain.operands[1].format.value);
+    run_chain(chain, resolved_.space, out);
 }
 
 void Executor::reduce(const Operation& operation) {

@@ -330,6 +330,43 @@ void multiply_add_scan(const Space& space, const float* a, const Extents& a_stri
     }
 }
 
+/// Bitwise reductions work on bit patterns, which float32 cannot hold.
+void reduce_bits(AluOp op, unsigned axes, const Space& space, const Operand& source,
+                 const Operand& target) {
+    Extents weight{};  // row-major number of a result
+    std::int64_t results = 1;
+    for (int d = space.rank - 1; d >= 0; --d) {
+        if (((axes >> d) & 1U) != 0) continue;
+        weight[d] = results;
+        results *= space.count[d];
+    }
+    std::vector<std::int64_t> total(static_cast<std::size_t>(results));
+    std::vector<std::byte*> place(total.size(), nullptr);
+    const int bytes = storage_bytes(source.format.storage);
+    const int target_bytes = storage_bytes(target.format.storage);
+    const int inner = space.rank - 1;
+    for_each_run(space, [&](const Extents& outer, std::int64_t begin, std::int64_t end) {
+        Extents index = outer;
+        for (std::int64_t i = begin; i < end; ++i) {
+            index[inner] = i;
+            std::int64_t value = 0;
+            decode_integers(source.format.storage,
+                            source.data + offset_of(source.stride, index, space.rank) * bytes, 1,
+                            &value, 1);
+            const auto k = static_cast<std::size_t>(offset_of(weight, index, space.rank));
+            if (place[k] != nullptr) {
+                integer_binary(op, &total[k], true, &value, true, &total[k], 1);
+                continue;
+            }
+            total[k] = value;
+            place[k] = target.data + offset_of(target.stride, index, space.rank) * target_bytes;
+        }
+    });
+    for (std::size_t k = 0; k < total.size(); ++k)
+        if (place[k] != nullptr)
+            encode_integers(target.format.storage, target.format.value, &total[k], place[k], 1, 1);
+}
+
 float element(const Operand& operand, const Extents& index, int rank) {
     if (operand.is_immediate) return static_cast<float>(operand.immediate);
     float value = 0;
@@ -344,6 +381,7 @@ float element(const Operand& operand, const Extents& index, int rank) {
 void run_reduce(AluOp op, bool negate, unsigned axes, const Space& space, const Operand& source,
                 const Operand& target) {
     if (space.empty) return;
+    if (is_bitwise(op)) return reduce_bits(op, axes, space, source, target);
     Reduction reduction(op, negate, source, target);
     space.coupled.empty() ? reduction.run(axes, space) : reduction.run_coupled(axes, space);
 }

@@ -138,7 +138,7 @@ def rms_norm(k):
     epsilon, text = 1e-6, ""
     if k.chance(0.5):
         epsilon = k.pick([1e-5, 0.5])
-        text = f", {k.pick(['', 'epsilon='])}{epsilon!r}"
+        text = f", epsilon={epsilon!r}"
     root = np.sqrt((wide ** 2).sum(1, keepdims=True) / n + epsilon)
     value = wide / root * w.values
     k.result(f"nl.rms_norm({x.text}, {w.text}, axis={k.pick(['1', '[1]'])}, n={n}{text}{{}})",
