@@ -68,8 +68,58 @@ bool is_bitwise(AluOp op) {
 
 namespace {
 
-bool is_unsigned(DType dtype) {
-    return dtype == DType::kUInt8 || dtype == DType::kUInt16 || dtype == DType::kUInt32;
+/// Exponent and mantissa bits of a float format.
+struct FloatBits {
+    int exponent;
+    int mantissa;
+};
+
+FloatBits float_bits(DType dtype) {
+    switch (dtype) {
+        case DType::kFloat8E4M3:
+            return {4, 3};
+        case DType::kFloat8E5M2:
+            return {5, 2};
+        case DType::kFloat16:
+            return {5, 10};
+        case DType::kBFloat16:
+            return {8, 7};
+        case DType::kTFloat32:
+            return {8, 10};
+        default:
+            return {8, 23};
+    }
+}
+
+DType promote_floats(DType a, DType b) {
+    const FloatBits x = float_bits(a);
+    const FloatBits y = float_bits(b);
+    if (x.exponent >= y.exponent && x.mantissa >= y.mantissa) return a;
+    if (y.exponent >= x.exponent && y.mantissa >= x.mantissa) return b;
+    // Neither holds the other's values: the two 8-bit formats meet in bfloat16.
+    if (size_of(a) == 1 && size_of(b) == 1) return DType::kBFloat16;
+    if (size_of(a) == 1 || size_of(b) == 1) return size_of(a) == 1 ? b : a;
+    return a == DType::kTFloat32 || b == DType::kTFloat32 ? DType::kTFloat32 : DType::kFloat32;
+}
+
+DType promote_integers(DType a, DType b) {
+    if (a == DType::kBool) a = DType::kUInt8;  // stored as uint8
+    if (b == DType::kBool) b = DType::kUInt8;
+    if (a == b) return a;
+    const bool a_signed = a <= DType::kInt32;
+    const bool b_signed = b <= DType::kInt32;
+    if (a_signed == b_signed) return size_of(a) > size_of(b) ? a : b;
+    const DType with_sign = a_signed ? a : b;
+    const DType without = a_signed ? b : a;
+    if (size_of(with_sign) > size_of(without)) return with_sign;
+    switch (without) {
+        case DType::kUInt8:
+            return DType::kInt16;
+        case DType::kUInt16:
+            return DType::kInt32;
+        default:
+            return DType::kFloat32;  // the hardware has no 64-bit integers
+    }
 }
 
 }  // namespace
@@ -77,19 +127,7 @@ bool is_unsigned(DType dtype) {
 DType promote(DType a, DType b) {
     if (a == b) return a;
     if (is_float(a) != is_float(b)) return is_float(a) ? a : b;
-    if (is_float(a)) {
-        if (size_of(a) != size_of(b)) return size_of(a) > size_of(b) ? a : b;
-        // float8_e4m3 with float8_e5m2; else bfloat16 with float16, tfloat32 with float32.
-        return size_of(a) == 1 ? DType::kBFloat16 : DType::kFloat32;
-    }
-    if (a == DType::kBool) return b;
-    if (b == DType::kBool) return a;
-    if (is_unsigned(a) == is_unsigned(b)) return size_of(a) > size_of(b) ? a : b;
-    const DType with_sign = is_unsigned(a) ? b : a;
-    const int bytes = size_of(is_unsigned(a) ? a : b);
-    if (size_of(with_sign) > bytes) return with_sign;
-    // A signed integer that holds the unsigned one; there is no int64.
-    return bytes == 1 ? DType::kInt16 : bytes == 2 ? DType::kInt32 : DType::kFloat32;
+    return is_float(a) ? promote_floats(a, b) : promote_integers(a, b);
 }
 
 DType scalar_dtype(const Value& number) {

@@ -159,6 +159,8 @@ void Builder::copy(const Ref<Tile>& source, const Ref<Tile>& destination, const 
     request.line = like.line;
     request.column = like.column;
     request.implicit = like.implicit;
+    request.mask = like.mask;
+    request.masked = like.masked;
     request.shape = destination->shape();
     request.dtype = destination->dtype;
     const bool broadcast = source->broadcast_partitions > 0 && !has_expansion(*source);
@@ -375,7 +377,7 @@ void Builder::push(Operation& operation, const OpRequest& request) {
     operation.loop = loops_.innermost_loop();
     if (!is_dma(operation.opcode) && operation.engine != Engine::kDma &&
         !(operation.opcode == Opcode::kMemset && operation.implicit))
-        check_engine(operation);
+        check_engine(operation, request.prefill.has_value());
     track(operation, request);
     program_.operations.push_back(std::move(operation));
 }

@@ -53,7 +53,7 @@ class Builder {
     void emit(const OpRequest& request, const Ref<Tile>& destination);
     /// Allocates a fresh tile for the result, then executes.
     Ref<Tile> emit_fresh(const OpRequest& request, const std::string& name);
-    /// Copies `source` into `destination` (kCopy, or kPartitionBroadcast).
+    /// Copies `source` into `destination` (kCopy, or kPartitionBroadcast) under the mask of `like`.
     void copy(const Ref<Tile>& source, const Ref<Tile>& destination, const OpRequest& like);
     /// Makes a lazily broadcast tile real; other tiles are returned as they are.
     Ref<Tile> settle(const Ref<Tile>& tile, const OpRequest& like);
@@ -163,7 +163,7 @@ class Builder {
     void push(Operation& operation, const OpRequest& request);
 
     void check_memories(const OpRequest& request, const Tile& destination) const;
-    void check_engine(const Operation& operation) const;
+    void check_engine(const Operation& operation, bool whole) const;
     void check_start_partition(const View& view) const;
     void check_output(const Tile& destination) const;
     void check_bank(const View& view, const Tile& destination) const;

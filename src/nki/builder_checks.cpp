@@ -104,11 +104,12 @@ void Builder::check_start_partition(const View& view) const {
         .raise();
 }
 
-void Builder::check_engine(const Operation& operation) const {
+/// `whole`: the instruction processes the whole tile, of which the operation is a part.
+void Builder::check_engine(const Operation& operation, bool whole) const {
     const auto check = [&](const View& view) {
         const Buffer buffer = tensor(view.tensor).buffer;
         if (buffer == Buffer::kHbm) return;
-        check_start_partition(view);
+        if (!whole) check_start_partition(view);
         if (buffer == Buffer::kPsum && operation.engine == Engine::kGpSimd)
             rejected("unsupported_memory", "GpSimd Engine cannot access PSUM")
                 .remedy("use the Vector or Scalar Engine")

@@ -187,11 +187,18 @@ void Evaluator::store_into(const Ref<Tile>& destination, const Value& value) {
             return;
         }
     }
+    OpRequest copy = request_here(Opcode::kCopy);
+    if (value.is(Kind::kPending) && !value.as<Pending>().done) {
+        // What the mask leaves out is neither computed nor copied; an affine_select fills it.
+        const OpRequest& made = value.as<Pending>().request;
+        copy.mask = made.prefill ? made.prefill_mask : made.mask;
+        copy.masked = made.prefill ? made.prefill_masked : made.masked;
+    }
     const Ref<Tile> source = materialise(value);
     if (source->tensor == destination->tensor && source->base == destination->base &&
         source->shape() == destination->shape() && source->broadcast_partitions == 0)
         return;
-    builder_.copy(source, destination, request_here(Opcode::kCopy));
+    builder_.copy(source, destination, copy);
 }
 
 void Evaluator::accumulate_into(const Ref<Tile>& destination, Op op, const Value& value) {

@@ -36,7 +36,13 @@ struct TensorArgument {
     std::vector<std::int64_t> shape;
     DType dtype = DType::kFloat32;
 };
-using Argument = std::variant<TensorArgument, double, std::int64_t, bool>;
+/// A Python literal as an argument: None (monostate), a number, a string, or a tuple of literals.
+struct LiteralArgument {
+    std::variant<std::monostate, bool, std::int64_t, double, std::string,
+                 std::vector<LiteralArgument>>
+        value;
+};
+using Argument = std::variant<TensorArgument, double, std::int64_t, bool, LiteralArgument>;
 
 /// Budgets of one trace. All count; none is a clock.
 struct TraceLimits {

@@ -6,12 +6,12 @@
 
 #include "report/format.h"
 #include "report/run_tables.h"
+#include "store/ledger.h"
 
 namespace accelopt::report {
 namespace {
 
 using protocol::LedgerRow;
-using protocol::LlmOutcome;
 using protocol::Usage;
 using TokenClass = std::optional<std::int64_t> Usage::*;
 
@@ -27,6 +27,13 @@ struct Spend {
     std::int64_t unpriced = 0;
     std::optional<std::int64_t> tokens[std::size(kTokenClasses)];
     double usd = 0;
+    std::int64_t lost = 0;  ///< in flight when a rank died: possibly spent
+    double possible_usd = 0;
+
+    void add_lost(const store::OpenReservation& reservation) {
+        ++lost;
+        possible_usd += reservation.max_usd.value_or(0);
+    }
 
     void add(const LedgerRow& row) {
         calls.emplace(row.unit_id, row.role, row.sample);
@@ -42,7 +49,7 @@ struct Spend {
         }
         if (row.cost_usd) {
             usd += *row.cost_usd;
-        } else if (!turned_away(row)) {
+        } else if (!store::turned_away(row)) {
             ++unpriced;
         }
     }
@@ -54,44 +61,20 @@ struct Spend {
         row.push_back(fmt::format("{}", unpriced));
         const bool nothing_known = unpriced > 0 && usd == 0;
         row.push_back(nothing_known ? kUnknown : (unpriced > 0 ? ">= " : "") + format_usd(usd));
+        row.push_back(fmt::format("{}", lost));
+        row.push_back(lost > 0 ? "<= " + format_usd(possible_usd) : format_usd(0));
         return row;
     }
 };
 
 }  // namespace
 
-bool turned_away(const LedgerRow& row) {
-    if (row.cost_usd || !row.usage.missing()) return false;
-    switch (row.outcome) {
-        case LlmOutcome::kRateLimited:
-        case LlmOutcome::kQuotaExhausted:
-        case LlmOutcome::kOverloaded:
-        case LlmOutcome::kServerError:
-        case LlmOutcome::kContextOverflow:
-        case LlmOutcome::kAuth:
-        case LlmOutcome::kBudget:
-            return true;
-        case LlmOutcome::kOk:
-        case LlmOutcome::kTruncatedStream:
-        case LlmOutcome::kLength:
-        case LlmOutcome::kReasoningExhausted:
-        case LlmOutcome::kRefused:
-        case LlmOutcome::kFiltered:
-        case LlmOutcome::kMalformed:
-        case LlmOutcome::kEmpty:
-        case LlmOutcome::kTimeout:
-        case LlmOutcome::kCancelled:
-            return false;
-    }
-    return false;
-}
-
 std::optional<double> total_usd(const std::vector<LedgerRow>& rows) {
     double usd = 0;
     for (const auto& row : rows) {
         if (row.cost_usd) {
             usd += *row.cost_usd;
-        } else if (!turned_away(row)) {
+        } else if (!store::turned_away(row)) {
             return std::nullopt;
         }
     }
@@ -105,11 +88,18 @@ Grid cost_grid(const store::RunData& run) {
         by_model[{row.role, row.model}].add(row);
         total.add(row);
     }
+    for (const auto& reservation : run.open_tries) {
+        const auto role = protocol::parse_role(reservation.role);
+        by_model[{role.value_or(protocol::Role::kPlanner), reservation.model}].add_lost(
+            reservation);
+        total.add_lost(reservation);
+    }
     Grid grid;
     grid.columns = {{"role", false},        {"model", false},         {"calls", true},
                     {"tries", true},        {"replayed", true},       {"input", true},
                     {"cached input", true}, {"cache write", true},    {"output", true},
-                    {"reasoning", true},    {"unpriced tries", true}, {"cost $", true}};
+                    {"reasoning", true},    {"unpriced tries", true}, {"cost $", true},
+                    {"lost tries", true},   {"possibly more $", true}};
     for (const auto& [key, spend] : by_model) {
         grid.rows.push_back(spend.cells(std::string(to_string(key.first)), key.second));
     }

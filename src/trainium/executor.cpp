@@ -45,13 +45,6 @@ void add_binary(Chain& chain, AluOp op, bool reverse, const Operand& operand) {
     chain.add_step(step);
 }
 
-/// What GpSimd computes in 32-bit integers.
-bool is_exact_on_integers(AluOp op) {
-    return op == AluOp::kAdd || op == AluOp::kSubtract || op == AluOp::kMultiply;
-}
-
-bool is_wide_integer(DType dtype) { return dtype == DType::kInt32 || dtype == DType::kUInt32; }
-
 void add_unary(Chain& chain, nki::ActFunction function) {
     ChainStep step;
     step.function = function;
@@ -259,13 +252,30 @@ void Executor::add_activation(Chain& chain, const Operation& operation) {
     }
 }
 
+namespace {
+
+/// 32-bit integer add, subtract and multiply run on GpSimd, exactly; everything else that is not
+/// bitwise is float32 (nki.isa.tensor_tensor).
+bool is_exact_integer_operation(const Operation& operation, const Chain& chain,
+                                const Operand& target) {
+    if (operation.op0 != AluOp::kAdd && operation.op0 != AluOp::kSubtract &&
+        operation.op0 != AluOp::kMultiply) {
+        return false;
+    }
+    if (operation.engine == nki::Engine::kVector) return false;
+    const auto wide = [](const Operand& operand) {
+        return is_integer(operand.format.value) && nki::size_of(operand.format.value) == 4;
+    };
+    return wide(chain.operands[0]) && wide(chain.operands[1]) && wide(target);
+}
+
+}  // namespace
+
 void Executor::elementwise(const Operation& operation) {
     Chain chain;
     chain.add_operand(operation.opcode == Opcode::kMemset
                           ? Operand::of(operation.operand0.immediate)
                           : source(operation, 0));
-    if (operation.opcode == Opcode::kCopy && operation.engine == nki::Engine::kScalar)
-        add_unary(chain, nki::ActFunction::kCopy);  // the Scalar Engine copies through float32
     switch (operation.opcode) {
         case Opcode::kActivation:
             add_activation(chain, operation);
@@ -278,6 +288,14 @@ void Executor::elementwise(const Operation& operation) {
             break;
         case Opcode::kTensorTensor:
             add_binary(chain, operation.op0, operation.reverse0, source(operation, 1));
+            if (is_exact_integer_operation(operation, chain, target(operation))) {
+                chain.arithmetic = Arithmetic::kIntegers;
+            }
+            break;
+        case Opcode::kCopy:
+            // "Scalar Engine on NeuronCore-v2 performs copy by first casting the input tile to
+            // FP32" (nki.isa.tensor_copy).
+            if (operation.engine == nki::Engine::kScalar) chain.arithmetic = Arithmetic::kFloats;
             break;
         case Opcode::kScalarTensorTensor:
             add_binary(chain, operation.op0, operation.reverse0,
@@ -298,13 +316,7 @@ void Executor::elementwise(const Operation& operation) {
         default:
             break;  // memory traffic, transposes and broadcasts only copy
     }
-    const Operand out = target(operation);
-    chain.on_integers = operation.opcode == Opcode::kTensorTensor &&
-                        operation.engine == nki::Engine::kGpSimd &&
-                        is_exact_on_integers(operation.op0) && is_wide_integer(out.format.value) &&
-                        is_wide_integer(chain.operands[0].format.value) &&
-                        is_wide_integer(chain.operands[1].format.value);
-    run_chain(chain, resolved_.space, out);
+    run_chain(chain, resolved_.space, target(operation));
 }
 
 void Executor::reduce(const Operation& operation) {
