@@ -78,6 +78,7 @@ std::vector<Named> language_names() {
         {"tile_size", module_value(ModuleId::kTileSize)},
         {"constants", module_value(ModuleId::kConstants)},
         {"fp32", module_value(ModuleId::kFp32)},
+        {"bfp16", module_value(ModuleId::kBfp16)},
         {"named_scope", token_value(TokenId::kNamedScope)},
     };
     for (const std::string_view name :
@@ -153,6 +154,8 @@ std::vector<Named> names_of(ModuleId module) {
                     {"total_available_sbuf_size", Value::integer(192 * 1024)}};
         case ModuleId::kFp32:
             return {{"min", Value::number(-kFloatMax)}};
+        case ModuleId::kBfp16:  // bit pattern 0xff80
+            return {{"min", Value::number(-std::numeric_limits<double>::infinity())}};
         case ModuleId::kEngineNames:
             return {{"tensor", engine_value(Engine::kTensor)},
                     {"vector", engine_value(Engine::kVector)},

@@ -31,6 +31,7 @@ enum class ModuleId : int {
     kCompilerSbuf,
     kCompilerPsum,
     kConstants,
+    kBfp16,
     kFunctools,
     kOperator,
     kOpaque
