@@ -47,10 +47,10 @@ KERNELS = [
     (T + "rmsnorm/rmsnorm_nki_kernels.py", "nki_rmsnorm_kernel",
      {"a_tensor": f(250, 512), "g_tensor": f(512)}, {}, ""),
     (T + "sd_attention/sd_attention_nki_kernels.py", "fused_self_attn_for_SD_small_head_size",
-     {"q_ref": f(1, 64, 512), "k_ref": f(1, 64, 512), "v_ref": f(1, 512, 64)}, {}, "1"),
+     {"q_ref": f(512, 64), "k_ref": f(512, 64), "v_ref": f(512, 64)}, {}, ""),
     (T + "softmax/softmax_nki_kernels.py", "nki_softmax_kernel", {"a_tensor": f(256, 512)}, {}, ""),
     (T + "tensor_addition/tensor_addition_nki_kernels.py", "nki_tensor_add_kernel_",
-     {"a_input": b(256, 1024), "b_input": b(256, 1024)}, {}, ""),
+     {"a_input": b(256, 1024), "b_input": b(256, 1024)}, {}, "2,2"),
     (T + "tensor_addition/spmd_tensor_addition_nki_kernels.py", "nki_tensor_add_kernel_",
      {"a_input": b(256, 1024), "b_input": b(256, 1024)}, {}, "2,2"),
     (T + "transpose2d/transpose2d_nki_kernels.py", "tensor_transpose2D_kernel_",
@@ -73,9 +73,10 @@ KERNELS = [
      {n: b(1, 1, 128, 2048) for n in ("q_ref", "k_ref", "v_ref", "o_ref", "dy_ref")}
      | {"lse_ref": f(1, 1, 128, 16), "seed_ref": "int32[1]"}, {}, "1,1"),
     (R + "attention.py", "fused_self_attn_for_SD_small_head_size",
-     {"q_ref": f(1, 64, 512), "k_ref": f(1, 64, 512), "v_ref": f(1, 512, 64)}, {}, "1"),
+     {"q_ref": f(1, 512, 64), "k_ref": f(1, 512, 64), "v_ref": f(1, 512, 64)}, {}, "1"),
     (R + "double_row_matmul.py", "quantized_double_row_matmul",
-     {"lhs": b(256, 256), "rhs_quantized": "float8_e4m3[256,512]", "rhs_scale": f(128, 512)}, {}, ""),
+     {"lhs": b(256, 256), "rhs_quantized": "float8_e4m3[256,512]", "rhs_scale": f(128, 512)},
+     {"TILES_IN_BLOCK_M": 1, "TILES_IN_BLOCK_N": 1, "TILES_IN_BLOCK_K": 1}, ""),
     (R + "tutorial.py", "add_kernel_nx8x128x512",
      {"a_ptr": f(2, 8, 128, 512), "b_ptr": f(2, 8, 128, 512)}, {"n_elements": 1048576}, ""),
     (R + "vision.py", "select_and_scatter_kernel",
@@ -118,12 +119,18 @@ KERNELS = [
         "C": f(1, 16, 512)}, {}, "") for v in (1, 2, 3)],
     ("general/nki/examples/sd_attention/sd_attention_nki_kernels.py",
      "fused_self_attn_for_SD_small_head_size",
-     {"q_ref": f(1, 64, 512), "k_ref": f(1, 64, 512), "v_ref": f(1, 512, 64)}, {}, "1"),
+     {"q_ref": f(512, 64), "k_ref": f(512, 64), "v_ref": f(512, 64)}, {}, ""),
 ]
 
 
 def names_in(node):
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    """The names that a definition needs from outside."""
+    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    if not isinstance(node, ast.FunctionDef):
+        return names
+    own = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    own |= {n.arg for n in ast.walk(node) if isinstance(n, ast.arg)}
+    return names - own
 
 
 def module_of(path, root, module, level):
@@ -206,8 +213,10 @@ def main():
             if grid:
                 command += ["--grid", grid]
             done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-            lines = [l for l in (done.stdout + done.stderr).splitlines() if l.strip()]
-            verdict = "runs" if done.returncode == 0 else " ".join(lines)[-1500:]
+            lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+            found = [line.split(": error[")[1] for line in lines if ": error[" in line]
+            first = lines[0].split(": ", 1)[-1].split(" (")[0] if lines else "no answer"
+            verdict = "runs" if done.returncode == 0 else f"{first} [{' '.join(found)}"
             print(f"{name}:{entry} | {verdict}", flush=True)
 
 
