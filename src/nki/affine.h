@@ -8,7 +8,7 @@
 namespace accelopt::nki::interp {
 
 /// Most dimensions an index expression may have.
-inline constexpr int kMaxIndexDims = 6;
+inline constexpr int kMaxIndexDims = 8;
 
 /// An affine expression over the axes of an index tensor: constant + sum(coefficient * i_axis),
 /// with i_axis in [0, count). Built from nl.arange and nl.mgrid.
@@ -38,7 +38,8 @@ AffineExpr scale(AffineExpr a, std::int64_t factor);
 /// A conjunction of affine inequalities: every term is >= 0 where the mask is true.
 struct MaskExpr {
     std::vector<AffineExpr> terms;
-    bool never = false;  ///< false everywhere (a comparison that is known at trace time)
+    int comparisons = 0;  ///< how many were joined
+    bool never = false;   ///< false everywhere (a comparison that is known at trace time)
 };
 
 /// Compares `a` with `b` by a Python comparator: < <= > >= ==.
