@@ -3,8 +3,11 @@
 #include <memory>
 
 #include "cli/commands.h"
+#include "cli/kernel_arguments.h"
+#include "core/error.h"
 #include "core/text.h"
 #include "eval/evaluator.h"
+#include "eval/plain_kernel.h"
 #include "eval/problem.h"
 #include "report/profile_view.h"
 
@@ -16,12 +19,16 @@ struct Options {
     std::string problem;
     std::string target = "trn1";
     std::string shape = "full";
-    std::string entry;
+    KernelArgumentOptions arguments;
     bool no_values = false;
     bool json = false;
 };
 
-ExitCode profile(const Options& options) {
+[[noreturn]] void fail_usage(const std::string& message) {
+    throw Error(ErrorSource::kUser, "usage", message);
+}
+
+protocol::EvaluationReply profile_problem(const Options& options) {
     (void)eval::load_problem(options.problem, options.shape);  // a clear error before the work
     protocol::EvaluationRequest request;
     request.id = "profile";
@@ -29,17 +36,54 @@ ExitCode profile(const Options& options) {
     request.target = options.target;
     request.source = read_file(options.kernel);
     request.shape = options.shape;
-    if (!options.entry.empty()) request.entry = options.entry;
+    request.entry = options.arguments.entry();
     if (options.no_values) request.tiers = {"legality", "timing"};
     eval::Evaluator evaluator({});
-    const auto reply = evaluator.evaluate(request);
+    return evaluator.evaluate(request);
+}
+
+protocol::EvaluationReply profile_plain(const Options& options) {
+    eval::PlainKernelRequest request;
+    request.id = "profile";
+    request.source = read_file(options.kernel);
+    request.entry = options.arguments.entry();
+    request.target = options.target;
+    request.values = !options.no_values;
+    for (auto& argument : options.arguments.arguments()) {
+        request.names.push_back(std::move(argument.name));
+        request.arguments.push_back(std::move(argument.value));
+    }
+    return eval::evaluate_plain_kernel(request);
+}
+
+protocol::EvaluationReply evaluate(const Options& options) {
+    if (!options.problem.empty()) {
+        if (options.arguments.given()) {
+            fail_usage(
+                "--input and --kwarg are for kernels without a problem; a problem declares "
+                "its arguments itself");
+        }
+        return profile_problem(options);
+    }
+    if (!options.arguments.given()) {
+        fail_usage(
+            "say what to run the kernel on: --problem ID, or its arguments by "
+            "--input 'x=float32[128,512]' and --kwarg eps=1e-5");
+    }
+    return profile_plain(options);
+}
+
+ExitCode profile(const Options& options) {
+    const auto reply = evaluate(options);
     if (options.json) {
         fmt::print("{}\n", protocol::to_json(reply));
     } else {
         fmt::print("{}", report::profile_view(reply, options.kernel));
     }
-    if (reply.outcome == protocol::Outcome::kEvaluatorError) return ExitCode::kUnitsFailed;
-    return reply.outcome == protocol::Outcome::kOk ? ExitCode::kOk : ExitCode::kUsage;
+    if (reply.outcome == protocol::Outcome::kOk) return ExitCode::kOk;
+    const bool ours =
+        reply.outcome == protocol::Outcome::kEvaluatorError && reply.reason != "bad_request";
+    return ours ? ExitCode::kUnitsFailed : ExitCode::kUsage;
 }
 
 }  // namespace
@@ -48,17 +92,26 @@ void add_profile(CLI::App& app, Action& action) {
     auto options = std::make_shared<Options>();
     auto* command = app.add_subcommand("profile", "check, run and profile one kernel");
     command->footer(
-        "Examples:\n"
+        "A kernel of a problem:\n"
         "  accelopt profile nkibench/silu/baseline.py --problem silu\n"
         "  accelopt profile my_kernel.py --problem adamw --no-values --json\n"
+        "\n" +
+        KernelArgumentOptions::help() +
+        "\n"
+        "  accelopt profile my_kernel.py --entry scale_rows --input 'x=float32[256,512]' \\\n"
+        "      --kwarg factor=2.5\n"
+        "Its inputs are seeded random numbers; without a reference the values are checked for "
+        "NaN,\n"
+        "infinities and missing stores only, which the report says.\n"
+        "\n"
         "The exit code is 0 when the kernel is ok, 2 when it is not.");
     command->add_option("kernel", options->kernel, "kernel file (NKI)")->required();
-    command->add_option("--problem", options->problem, "problem id or folder")->required();
+    command->add_option("--problem", options->problem, "problem id or folder");
+    options->arguments.add_to(*command);
     command->add_option("--target", options->target, "machine")->capture_default_str();
     command->add_option("--shape", options->shape, "full or test")
         ->check(CLI::IsMember({"full", "test"}))
         ->capture_default_str();
-    command->add_option("--entry", options->entry, "kernel function (found by rule)");
     command->add_flag("--no-values", options->no_values, "legality and timing only");
     command->add_flag("--json", options->json, "print the evaluator's reply");
     command->callback([options, &action] { action = [options] { return profile(*options); }; });

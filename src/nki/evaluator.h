@@ -161,6 +161,8 @@ class Evaluator {
     Function& entry_function();
     std::vector<Value> make_arguments(const Function& function,
                                       const std::vector<Argument>& arguments);
+    Value scalar_value(const Argument& argument);
+    Value literal_value(const LiteralArgument& literal);
     void collect_outputs(const Value& result, std::vector<Ref<Tile>>& outputs);
 
     TraceOptions options_;

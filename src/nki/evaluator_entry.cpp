@@ -12,12 +12,6 @@ namespace {
 /// Budget of the Python objects of a kernel (lists, strings, indices): kernels need kilobytes.
 constexpr std::int64_t kHeapBytes = 64 * 1024 * 1024;
 
-Value scalar_value(const Argument& argument) {
-    if (const auto* number = std::get_if<double>(&argument)) return Value::number(*number);
-    if (const auto* integer = std::get_if<std::int64_t>(&argument)) return Value::integer(*integer);
-    return Value::boolean(std::get<bool>(argument));
-}
-
 }  // namespace
 
 Evaluator::Evaluator(const Module& module, const TraceOptions& options)
@@ -82,6 +76,26 @@ Function& Evaluator::entry_function() {
         .at(1, 1)
         .remedy("decorate the kernel with @nki.jit, or name it 'kernel'")
         .raise();
+}
+
+Value Evaluator::scalar_value(const Argument& argument) {
+    if (const auto* number = std::get_if<double>(&argument)) return Value::number(*number);
+    if (const auto* integer = std::get_if<std::int64_t>(&argument)) return Value::integer(*integer);
+    if (const auto* flag = std::get_if<bool>(&argument)) return Value::boolean(*flag);
+    return literal_value(std::get<LiteralArgument>(argument));
+}
+
+Value Evaluator::literal_value(const LiteralArgument& literal) {
+    if (const auto* flag = std::get_if<bool>(&literal.value)) return Value::boolean(*flag);
+    if (const auto* integer = std::get_if<std::int64_t>(&literal.value))
+        return Value::integer(*integer);
+    if (const auto* number = std::get_if<double>(&literal.value)) return Value::number(*number);
+    if (const auto* text = std::get_if<std::string>(&literal.value)) return string(*text);
+    const auto* items = std::get_if<std::vector<LiteralArgument>>(&literal.value);
+    if (items == nullptr) return Value::none();
+    std::vector<Value> values;
+    for (const LiteralArgument& item : *items) values.push_back(literal_value(item));
+    return tuple(std::move(values));
 }
 
 std::vector<Value> Evaluator::make_arguments(const Function& function,

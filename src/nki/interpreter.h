@@ -32,7 +32,13 @@ struct TensorArgument {
     std::vector<std::int64_t> shape;
     DType dtype = DType::kFloat32;
 };
-using Argument = std::variant<TensorArgument, double, std::int64_t, bool>;
+/// A Python literal as an argument: None (monostate), a number, a string, or a tuple of literals.
+struct LiteralArgument {
+    std::variant<std::monostate, bool, std::int64_t, double, std::string,
+                 std::vector<LiteralArgument>>
+        value;
+};
+using Argument = std::variant<TensorArgument, double, std::int64_t, bool, LiteralArgument>;
 
 /// Budgets of one trace. All count; none is a clock.
 struct TraceLimits {
@@ -50,6 +56,10 @@ struct TraceOptions {
     std::optional<std::string> entry;  ///< function name; nullopt: the one decorated with
                                        ///< nki.jit, else `kernel`, else `optimized_kernel`
     TraceLimits limits;
+    /// The launch grid, kernel[grid]: every instance is traced, in row-major order of program ids,
+    /// into the same outputs. Empty: launched without a grid.
+    std::vector<std::int64_t> grid;
+    int core_version = 2;  ///< NeuronCore generation: 2 = Trainium 1, 3 = Trainium 2
 };
 
 /// Interprets a kernel over shapes, without data: runs its Python control flow, resolves every

@@ -12,7 +12,7 @@ constexpr std::array<int, 13> kDTypeSizes = {4, 2, 2, 4, 1, 1, 1, 2, 4, 1, 2, 4,
 
 constexpr std::array<std::string_view, 3> kBufferNames = {"hbm", "sbuf", "psum"};
 
-constexpr std::array<std::string_view, 17> kOpcodeNames = {"load",
+constexpr std::array<std::string_view, 33> kOpcodeNames = {"load",
                                                            "store",
                                                            "dma_copy",
                                                            "memset",
@@ -28,19 +28,62 @@ constexpr std::array<std::string_view, 17> kOpcodeNames = {"load",
                                                            "select",
                                                            "transpose",
                                                            "matmul",
-                                                           "partition_broadcast"};
+                                                           "partition_broadcast",
+                                                           "gather",
+                                                           "scatter",
+                                                           "take",
+                                                           "local_gather",
+                                                           "shuffle",
+                                                           "partition_reduce",
+                                                           "bn_stats",
+                                                           "bn_aggr",
+                                                           "max8",
+                                                           "find_index8",
+                                                           "match_index8",
+                                                           "match_replace8",
+                                                           "sequence_bounds",
+                                                           "range_select",
+                                                           "random",
+                                                           "dropout"};
 
-constexpr std::array<std::string_view, 24> kAluOpNames = {
-    "none",       "add",         "subtract",      "multiply",    "divide",     "max",
-    "min",        "power",       "mod",           "equal",       "not_equal",  "less",
-    "less_equal", "greater",     "greater_equal", "logical_and", "logical_or", "bitwise_and",
-    "bitwise_or", "bitwise_xor", "left_shift",    "right_shift", "abs_max",    "bypass"};
+constexpr std::array<std::string_view, 27> kAluOpNames = {
+    "none",        "add",         "subtract",      "multiply",    "divide",     "max",
+    "min",         "power",       "mod",           "equal",       "not_equal",  "less",
+    "less_equal",  "greater",     "greater_equal", "logical_and", "logical_or", "bitwise_and",
+    "bitwise_or",  "bitwise_xor", "left_shift",    "right_shift", "abs_max",    "bypass",
+    "logical_xor", "fmod",        "rsqrt"};
 
-constexpr std::array<std::string_view, 30> kActFunctionNames = {
-    "copy",    "exp",    "log",      "sin",   "cos",    "tan",        "arctan",          "tanh",
-    "erf",     "erf_dx", "sigmoid",  "relu",  "gelu",   "gelu_dx",    "gelu_apprx_tanh", "silu",
-    "silu_dx", "mish",   "softplus", "sqrt",  "rsqrt",  "reciprocal", "square",          "abs",
-    "sign",    "floor",  "ceil",     "trunc", "invert", "logical_not"};
+constexpr std::array<std::string_view, 31> kActFunctionNames = {"copy",
+                                                                "exp",
+                                                                "log",
+                                                                "sin",
+                                                                "cos",
+                                                                "tan",
+                                                                "arctan",
+                                                                "tanh",
+                                                                "erf",
+                                                                "erf_dx",
+                                                                "sigmoid",
+                                                                "relu",
+                                                                "gelu",
+                                                                "gelu_dx",
+                                                                "gelu_apprx_tanh",
+                                                                "silu",
+                                                                "silu_dx",
+                                                                "mish",
+                                                                "softplus",
+                                                                "sqrt",
+                                                                "rsqrt",
+                                                                "reciprocal",
+                                                                "square",
+                                                                "abs",
+                                                                "sign",
+                                                                "floor",
+                                                                "ceil",
+                                                                "trunc",
+                                                                "invert",
+                                                                "logical_not",
+                                                                "gelu_apprx_sigmoid"};
 
 constexpr std::array<std::string_view, 6> kEngineNames = {"auto",   "tensor", "vector",
                                                           "scalar", "gpsimd", "dma"};

@@ -57,10 +57,20 @@ struct Tensor {
     std::int64_t blocks = 1;          ///< product of the dims left of partition_axis
     std::int64_t partitions = 1;      ///< shape[partition_axis]; for HBM shape[0]
     std::int64_t free_elements = 1;   ///< product of the dims right of partition_axis
+    /// Position among the tensor arguments of an input. An output with an argument is a mutable
+    /// parameter: it starts with the contents of that argument.
     int argument = -1;
     int site = -1;  ///< the source expression that allocates it (rotation)
     int line = 0;
     std::vector<float> constant_data;
+    /// Direct allocation: where every block lies. Empty: the compiler allocates.
+    struct Placement {
+        int partition = 0;      ///< first physical partition
+        std::int64_t byte = 0;  ///< first byte within each partition; PSUM: over all banks
+    };
+    std::vector<Placement> placements;
+
+    bool is_mutable_parameter() const { return role == TensorRole::kOutput && argument >= 0; }
 };
 
 /// One dimension of a view: element stride (0 = broadcast, negative allowed) and count.
@@ -121,8 +131,33 @@ enum class Opcode : std::uint8_t {
     kSelect,              ///< dst = predicate ? a : b
     kTranspose,  ///< PE transpose: dst[F, P] = src[P, F], through a matmul with the identity
     kMatmul,     ///< dst[M, N] (+)= stationary[K, M]^T moving[K, N]
-    kPartitionBroadcast  ///< dst[P, F] = src[1, F]: a ones-matmul per 512 columns plus copies
+    kPartitionBroadcast,  ///< dst[P, F] = src[1, F]: a ones-matmul per 512 columns plus copies
+
+    // From here on the operands have shapes of their own; each view is a space by itself.
+    kGather,           ///< dst = src[0] at indices src[1..] known at run time (Extra::dynamic)
+    kScatter,          ///< dst at indices src[1..] = src[0], or += with op0 = kAdd
+    kTake,             ///< dst[P, K] = src[0][P, src[1][P, K]]: free dims flattened
+    kLocalGather,      ///< the same with the indices shared by 16 partitions (nisa.local_gather)
+    kShuffle,          ///< dst[p] = src[0][pattern[p % 32]] within each 32 partitions
+    kPartitionReduce,  ///< dst[1, F] = op0 over the partitions of src[0]
+    kBnStats,          ///< dst[P, 6] = count, mean, variance * count of even, of odd elements
+    kBnAggr,           ///< dst[P, 2] = mean, variance from triples as kBnStats makes them
+    kMax8,             ///< dst[P, 8] = the largest eight, in descending order
+    kFindIndex8,       ///< dst[P, 8] = first position in src[0] of each of src[1][P, 8]
+    kMatchIndex8,      ///< the same, but every match uses its element up
+    kMatchReplace8,    ///< dst = src[0] with the matches of src[1][P, 8] replaced by operand0
+    kSequenceBounds,   ///< dst[1, 2, N] = start and end of the segment of each of src[0][1, N]
+
+    // Elementwise again, with the position of an element (immediate + sum(iota[d] * i_d)).
+    kRangeSelect,  ///< dst = position op0 src[1] and position op1 src[2] ? src[0] : operand1;
+                   ///< src[1] and src[2] are [P, 1]
+    kRandom,       ///< dst = uniform in [0, 1), from Extra::seed, Extra::draw and the position
+    kDropout       ///< dst = random < operand1 ? 0 : src[0]
 };
+/// True for the opcodes whose operands do not share one iteration space.
+constexpr bool has_own_spaces(Opcode opcode) {
+    return opcode >= Opcode::kGather && opcode <= Opcode::kSequenceBounds;
+}
 std::string_view to_string(Opcode opcode);
 
 enum class AluOp : std::uint8_t {
@@ -149,7 +184,10 @@ enum class AluOp : std::uint8_t {
     kShiftLeft,
     kShiftRight,
     kAbsMax,
-    kBypass
+    kBypass,
+    kLogicalXor,
+    kFmod,  ///< remainder with the sign of the dividend
+    kRsqrt  ///< 1 / sqrt(first operand)
 };
 std::string_view to_string(AluOp op);
 
@@ -183,7 +221,8 @@ enum class ActFunction : std::uint8_t {
     kCeil,
     kTrunc,
     kInvert,
-    kLogicalNot
+    kLogicalNot,
+    kGeluApproxSigmoid
 };
 std::string_view to_string(ActFunction function);
 
@@ -195,6 +234,28 @@ struct ScalarOperand {
     double immediate = 0;
     bool vector = false;
     View view;
+};
+
+/// What few operations need.
+struct Extra {
+    /// kGather, kScatter: one axis that is indexed at run time. The element of an operation at
+    /// index i lies at `offset` + sum(stride[d] * i_d) + sum(index_k(i) * dynamic[k].stride), and
+    /// index_k(i) + [low, high] must be in [0, size).
+    struct Dynamic {
+        std::int64_t stride = 0;
+        std::int64_t size = 0;
+        std::int64_t low = 0;
+        std::int64_t high = 0;
+    };
+    std::vector<Dynamic> dynamic;  ///< the k-th has its index in src[1 + k]
+    std::int64_t offset = 0;
+    std::array<std::int64_t, kMaxDims> stride{};
+    bool skip_out_of_bounds = false;         ///< else such an index ends the kernel
+    std::int64_t elements_per_index = 1;     ///< kLocalGather
+    std::int64_t valid_indices = 0;          ///< kLocalGather: of each 16 partitions
+    std::uint64_t seed = 0;                  ///< kRandom, kDropout
+    std::uint64_t draw = 0;                  ///< kRandom, kDropout: number of the call
+    std::array<std::uint8_t, 32> pattern{};  ///< kShuffle: 255 leaves a partition alone
 };
 
 /// The loop an operation stands in, innermost last, is a path into Program::loops.
@@ -226,8 +287,9 @@ struct Operation {
                                       ///< the PE array streams them all the same
     int line = 0;
     int column = 0;
-    int loop = -1;  ///< innermost enclosing loop; -1 = none
-    int api = -1;   ///< index into Program::api_names: "nisa.activation", ...
+    int loop = -1;   ///< innermost enclosing loop; -1 = none
+    int api = -1;    ///< index into Program::api_names: "nisa.activation", ...
+    int extra = -1;  ///< index into Program::extras; -1 = none
     View dst;
     std::array<View, 3> src;
     ScalarOperand scale;  ///< kActivation
@@ -243,6 +305,7 @@ struct Program {
     std::vector<Tensor> tensors;        ///< indexed by TensorId
     std::vector<Operation> operations;  ///< in program order
     std::vector<Loop> loops;
+    std::vector<Extra> extras;
     std::vector<std::string> api_names;
     std::vector<TensorId> outputs;  ///< what the kernel returns, in order
     std::int64_t steps = 0;         ///< interpreter steps spent

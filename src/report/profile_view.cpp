@@ -81,11 +81,15 @@ std::string latency_lines(const EvaluationReply& reply) {
         }
         text += line("measured", format_ms(reply.measured->latency), note);
     }
-    text +=
-        line("lower bound", format_ms(profile.lower_bound_ms), "ms, no honest kernel is faster");
+    if (profile.lower_bound_ms) {
+        text += line("lower bound", format_ms(profile.lower_bound_ms),
+                     "ms, no honest kernel is faster");
+    }
     text += line("stream roofline", format_ms(profile.stream_roofline_ms),
                  "ms, busiest engine of the kernel as written");
-    text += line("of peak", format_percent(profile.percent_of_peak), "%");
+    if (profile.percent_of_peak) {
+        text += line("of peak", format_percent(profile.percent_of_peak), "%");
+    }
     text += line("bound by", profile.bound.empty() ? kUnknown : profile.bound, "");
     return text;
 }
@@ -125,8 +129,19 @@ std::string traffic_table(const EvaluationReply& reply) {
     return "\n" + render_grid(grid, "text");
 }
 
+/// Of a kernel without a reference.
+std::string unverified_lines(const EvaluationReply& reply) {
+    std::string text = "\nvalues, compared with nothing\n";
+    for (const auto& check : reply.correctness) {
+        text += fmt::format("  output {}: {}\n", check.output,
+                            check.ok ? "finite and complete" : "at fault");
+    }
+    return text;
+}
+
 std::string correctness_lines(const EvaluationReply& reply) {
     if (reply.correctness.empty()) return "";
+    if (reply.correctness.front().rule == "none") return unverified_lines(reply);
     struct Worst {
         double rel_l2 = 0;
         bool measured = false;

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "trainium/hazard.h"
+#include "trainium/indirect.h"
 #include "trainium/matmul.h"
 #include "trainium/ordered_run.h"
 #include "trainium/passes.h"
@@ -32,6 +33,8 @@ Result<std::vector<OutputArray>, nki::Finding> execute_completion_order(
         return run.take_outputs();
     } catch (const execution::MemoryExhausted& exhausted) {
         return Failure{execution::memory_finding(exhausted, limits)};
+    } catch (const execution::IndexOutOfBounds& outside) {
+        return Failure{execution::index_finding(outside)};
     } catch (const std::bad_alloc&) {
         return Failure{execution::memory_finding({}, limits)};
     }

@@ -3,6 +3,7 @@
 #include <new>
 
 #include "trainium/executor.h"
+#include "trainium/indirect.h"
 #include "trainium/matmul.h"
 #include "trainium/tile_memory.h"
 
@@ -24,6 +25,8 @@ Result<std::vector<OutputArray>, nki::Finding> execute(const nki::Program& progr
         return executor.take_outputs();
     } catch (const execution::MemoryExhausted& exhausted) {
         return Failure{execution::memory_finding(exhausted, limits)};
+    } catch (const execution::IndexOutOfBounds& outside) {
+        return Failure{execution::index_finding(outside)};
     } catch (const std::bad_alloc&) {
         return Failure{execution::memory_finding({}, limits)};
     }

@@ -43,9 +43,9 @@ struct ExecutionLimits {
 /// Runs a program on data: float32 elementwise arithmetic (Highway), float32-accumulated products
 /// (oneDNN), other dtypes rounded on write. Outputs start poisoned with a finite out-of-range
 /// value. `inputs` are in the order of the kernel's tensor arguments and are never written.
-/// The error is a resource_limit/memory finding. Throws Error(kInternal) for a program that no
-/// front end makes (a view outside its tensor, a store to an input) and for inputs of the wrong
-/// size.
+/// The error is a resource_limit/memory finding, or rejected/tensor_access_out_of_bound for an
+/// index that only the data decide. Throws Error(kInternal) for a program that no front end makes
+/// (a view outside its tensor, a store to an input) and for inputs of the wrong size.
 Result<std::vector<OutputArray>, nki::Finding> execute(const nki::Program& program,
                                                        std::span<const InputArray> inputs,
                                                        const ExecutionLimits& limits);

@@ -16,8 +16,6 @@ using nki::Opcode;
 using nki::Operation;
 using Kind = ChainStep::Kind;
 
-namespace {
-
 /// Row-major strides of a space.
 Extents dense_strides(const Space& space) {
     Extents stride{};
@@ -28,6 +26,8 @@ Extents dense_strides(const Space& space) {
     }
     return stride;
 }
+
+namespace {
 
 /// The number that turns x into ~x by exclusive or, for a dtype.
 double inversion_mask(DType dtype) {
@@ -88,7 +88,8 @@ Executor::Executor(const nki::Program& program, Storage& storage)
         if (id < 0 || static_cast<std::size_t>(id) >= program.tensors.size()) {
             throw Error(ErrorSource::kInternal, "output", "an output that is no tensor");
         }
-        outputs_.try_emplace(id, Output{map_of(program.tensors[id])});
+        const auto [output, made] = outputs_.try_emplace(id, Output{map_of(program.tensors[id])});
+        if (program.tensors[id].is_mutable_parameter()) output->second.written.write_all();
     }
 }
 
@@ -106,7 +107,8 @@ void Executor::run(const Operation& operation, Fingerprint* fingerprint) {
     }
     compute(operation);
     const auto found = outputs_.find(resolved_.target.tensor);
-    if (found != outputs_.end()) found->second.written.write(resolved_.target, target_space);
+    if (found != outputs_.end() && operation.opcode != Opcode::kScatter)
+        found->second.written.write(resolved_.target, target_space);
     if (fingerprint != nullptr) fingerprint->result = hash_of(resolved_.target, target_space);
     scratch_.clear();
 }
@@ -155,7 +157,15 @@ void Executor::compute(const Operation& operation) {
         case Opcode::kIota:
             return write_iota(operation.operand0.immediate, operation.iota, resolved_.space,
                               target(operation));
+        case Opcode::kGather:
+        case Opcode::kScatter:
+            return indirect(operation);
+        case Opcode::kRangeSelect:
+        case Opcode::kRandom:
+        case Opcode::kDropout:
+            return positional(operation);
         default:
+            if (nki::has_own_spaces(operation.opcode)) return rows(operation);
             return elementwise(operation);
     }
 }
@@ -191,8 +201,9 @@ Operand Executor::source(const Operation& operation, const Access& access, const
     if (!may_overlap(resolved_.target, target_space, access, space, tensor.free_elements)) {
         return operand;
     }
-    const bool one_by_one =
-        operation.opcode != Opcode::kReduce && operation.opcode != Opcode::kMatmul;
+    const bool one_by_one = operation.opcode != Opcode::kReduce &&
+                            operation.opcode != Opcode::kMatmul &&
+                            !nki::has_own_spaces(operation.opcode);
     if (one_by_one && coincide(resolved_.target, access, space)) return operand;
     return densely(operand, space, operand.format, false);
 }
@@ -221,7 +232,7 @@ Operand Executor::scalar(const Operation& operation, const nki::ScalarOperand& o
 }
 
 Operand Executor::source(const Operation& operation, int k) {
-    return source(operation, resolved_.source[k], resolved_.space);
+    return source(operation, resolved_.source[k], resolved_.source_space(operation, k));
 }
 
 void Executor::add_activation(Chain& chain, const Operation& operation) {

@@ -57,6 +57,12 @@ class Executor {
     void elementwise(const nki::Operation& operation);
     void reduce(const nki::Operation& operation);
     void scan(const nki::Operation& operation);
+    // Operations whose operands have spaces of their own, or that know positions
+    // (executor_apart.cpp).
+    const nki::Extra& extra_of(const nki::Operation& operation) const;
+    void indirect(const nki::Operation& operation);
+    void positional(const nki::Operation& operation);
+    void rows(const nki::Operation& operation);
     Matrix matrix_of(const Operand& operand, const Space& space);
     void matmul(const nki::Operation& operation);
 
@@ -67,6 +73,13 @@ class Executor {
     Resolved resolved_;
     int line_ = 0;
 };
+
+/// Row-major strides of a space.
+Extents dense_strides(const Space& space);
+
+/// The rejected/tensor_access_out_of_bound finding of an index that only the data decide.
+struct IndexOutOfBounds;
+nki::Finding index_finding(const IndexOutOfBounds& outside);
 
 /// The resource_limit/memory finding of an execution that ran out of memory.
 nki::Finding memory_finding(const MemoryExhausted& exhausted, const ExecutionLimits& limits);

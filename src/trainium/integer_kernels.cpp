@@ -130,6 +130,12 @@ void integer_binary(AluOp op, const std::int64_t* a, bool a_scalar, const std::i
             return run(shift_right);
         case AluOp::kAbsMax:
             return run([](I x, I y) { return std::max(magnitude(x), magnitude(y)); });
+        case AluOp::kLogicalXor:
+            return run([](I x, I y) -> I { return (x != 0) != (y != 0); });
+        case AluOp::kFmod:
+            return run([](I x, I y) -> I { return y == 0 || y == -1 ? 0 : x % y; });
+        case AluOp::kRsqrt:
+            return run([](I x, I) -> I { return x == 1 ? 1 : x > 0 ? 0 : INT32_MAX; });
     }
     throw Error(ErrorSource::kInternal, "alu_op", "unknown operation");
 }

@@ -43,7 +43,10 @@ std::string display_name(const Tensor& tensor) {
 
 /// True when an operation writes every element of its destination tile.
 bool overwrites(const Operation& operation, const Resolved& resolved, const Tensor& tensor) {
-    if (operation.accumulate || operation.opcode == Opcode::kReduce) return false;
+    if (operation.accumulate || operation.opcode == Opcode::kReduce ||
+        operation.opcode == Opcode::kScatter) {
+        return false;
+    }
     const Space& space = resolved.target_space(operation);
     if (!space.coupled.empty() || space.size() != tensor.partitions * tensor.free_elements) {
         return false;
@@ -66,6 +69,9 @@ class WriteTracker {
             const Tensor& tensor = program_.tensors[read.access.tensor];
             require_inside(read.access, *read.space, tensor, operation);
             if (finding || holds_values_from_the_start(tensor)) return;
+            // Which elements a gather reads is known at run time only.
+            const bool some = operation.opcode == Opcode::kGather && read.what == "source 1";
+            if (some && map(read.access).anything()) return;
             if (!map(read.access).written(read.access, *read.space)) {
                 finding = report(operation, tensor, read.what);
             }
@@ -94,7 +100,8 @@ class WriteTracker {
 
   private:
     static bool holds_values_from_the_start(const Tensor& tensor) {
-        return tensor.role == TensorRole::kInput || tensor.role == TensorRole::kConstant;
+        return tensor.role == TensorRole::kInput || tensor.role == TensorRole::kConstant ||
+               tensor.is_mutable_parameter();
     }
 
     WrittenMap& map(const Access& access) {

@@ -152,6 +152,23 @@ void resolve_matmul(const Operation& operation, Resolved& resolved) {
     resolved.target = lay_over(result, result, resolved.result_space);
 }
 
+/// Every operand over its own space. The space of a gather is that of its result, the space of a
+/// scatter that of its source; the indices are laid over it.
+void resolve_apart(const Operation& operation, Resolved& resolved) {
+    const bool gather = operation.opcode == Opcode::kGather;
+    const bool indirect = gather || operation.opcode == Opcode::kScatter;
+    const View& reference = gather ? operation.dst : operation.src[0];
+    resolved.space = masked_space(reference, operation.mask);
+    resolved.result_space = gather ? resolved.space : masked_space(operation.dst, {});
+    resolved.target = lay_over(operation.dst, operation.dst, resolved.result_space);
+    for (int k = 0; k < source_count(operation); ++k) {
+        const View& view = operation.src[k];
+        const bool over_reference = indirect && (k > 0 || !gather);
+        resolved.own[k] = over_reference ? resolved.space : masked_space(view, {});
+        resolved.source[k] = lay_over(view, over_reference ? reference : view, resolved.own[k]);
+    }
+}
+
 }  // namespace
 
 int source_count(const Operation& operation) {
@@ -159,12 +176,23 @@ int source_count(const Operation& operation) {
         case Opcode::kMemset:
         case Opcode::kIota:
             return 0;
+        case Opcode::kRandom:
+            return 0;
+        case Opcode::kGather:
+        case Opcode::kScatter:
+            return operation.sources;
+        case Opcode::kTake:
+        case Opcode::kLocalGather:
+        case Opcode::kFindIndex8:
+        case Opcode::kMatchIndex8:
+        case Opcode::kMatchReplace8:
         case Opcode::kTensorTensor:
         case Opcode::kScalarTensorTensor:
         case Opcode::kScan:
         case Opcode::kMatmul:
             return 2;
         case Opcode::kSelect:
+        case Opcode::kRangeSelect:
             return 3;
         case Opcode::kLoad:
         case Opcode::kStore:
@@ -176,6 +204,13 @@ int source_count(const Operation& operation) {
         case Opcode::kReduce:
         case Opcode::kTranspose:
         case Opcode::kPartitionBroadcast:
+        case Opcode::kShuffle:
+        case Opcode::kPartitionReduce:
+        case Opcode::kBnStats:
+        case Opcode::kBnAggr:
+        case Opcode::kMax8:
+        case Opcode::kSequenceBounds:
+        case Opcode::kDropout:
             return 1;
     }
     throw Error(ErrorSource::kInternal, "opcode", "unknown opcode");
@@ -184,6 +219,7 @@ int source_count(const Operation& operation) {
 void resolve(const Operation& operation, Resolved& resolved) {
     if (operation.opcode == Opcode::kMatmul) return resolve_matmul(operation, resolved);
     if (operation.opcode == Opcode::kTranspose) return resolve_transpose(operation, resolved);
+    if (nki::has_own_spaces(operation.opcode)) return resolve_apart(operation, resolved);
     const bool reduce = operation.opcode == Opcode::kReduce;
     const View& reference = reduce ? operation.src[0] : operation.dst;
     Space& space = resolved.space;

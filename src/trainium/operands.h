@@ -20,7 +20,7 @@ struct Reference {
 struct Resolved {
     Space space;         ///< matmul: of the stationary matrix
     Space moving_space;  ///< matmul
-    Space result_space;  ///< matmul
+    Space result_space;  ///< matmul, and operations with spaces of their own
     Access target;
     std::array<Access, 3> source;
     Access scale;
@@ -28,8 +28,16 @@ struct Resolved {
     Access operand0;
     Access operand1;
 
+    std::array<Space, 3> own;  ///< of the sources of an operation with spaces of their own
+
     const Space& target_space(const nki::Operation& operation) const {
-        return operation.opcode == nki::Opcode::kMatmul ? result_space : space;
+        const bool apart =
+            operation.opcode == nki::Opcode::kMatmul || nki::has_own_spaces(operation.opcode);
+        return apart ? result_space : space;
+    }
+    const Space& source_space(const nki::Operation& operation, int k) const {
+        if (operation.opcode == nki::Opcode::kMatmul) return k == 1 ? moving_space : space;
+        return nki::has_own_spaces(operation.opcode) ? own[static_cast<std::size_t>(k)] : space;
     }
 };
 
@@ -38,6 +46,12 @@ int source_count(const nki::Operation& operation);
 
 /// Resolves an operation. Throws Error(kInternal) when shapes do not fit the opcode.
 void resolve(const nki::Operation& operation, Resolved& resolved);
+
+/// True when an operation reads what its destination held before.
+constexpr bool updates_destination(const nki::Operation& operation) {
+    return operation.accumulate ||
+           (operation.opcode == nki::Opcode::kScatter && operation.op0 != nki::AluOp::kNone);
+}
 
 /// Calls body(view) for every view that an operation reads, the destination of an accumulating
 /// product among them.
@@ -48,23 +62,21 @@ void for_each_read_view(const nki::Operation& operation, Body body) {
          {&operation.scale, &operation.bias, &operation.operand0, &operation.operand1}) {
         if (operand->vector) body(operand->view);
     }
-    if (operation.accumulate) body(operation.dst);
+    if (updates_destination(operation)) body(operation.dst);
 }
 
 /// Calls body(Reference) for everything that a resolved operation reads.
 template <class Body>
 void for_each_read(const nki::Operation& operation, const Resolved& resolved, Body body) {
     static constexpr std::string_view kSources[] = {"source 1", "source 2", "source 3"};
-    const bool matmul = operation.opcode == nki::Opcode::kMatmul;
     for (int k = 0; k < source_count(operation); ++k) {
-        const Space& space = matmul && k == 1 ? resolved.moving_space : resolved.space;
-        body(Reference{resolved.source[k], &space, kSources[k]});
+        body(Reference{resolved.source[k], &resolved.source_space(operation, k), kSources[k]});
     }
     if (operation.scale.vector) body(Reference{resolved.scale, &resolved.space, "scale"});
     if (operation.bias.vector) body(Reference{resolved.bias, &resolved.space, "bias"});
     if (operation.operand0.vector) body(Reference{resolved.operand0, &resolved.space, "operand0"});
     if (operation.operand1.vector) body(Reference{resolved.operand1, &resolved.space, "operand1"});
-    if (operation.accumulate) {
+    if (updates_destination(operation)) {
         body(Reference{resolved.target, &resolved.target_space(operation), "the accumulator"});
     }
 }

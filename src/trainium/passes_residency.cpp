@@ -77,7 +77,7 @@ class Residency {
             states_[t].first = states_[t].end = states_[t].next = count[t];
         each_use([&](std::int32_t t, std::size_t k) { uses_[states_[t].end++] = k; });
         for (const Instruction& instruction : original) {
-            const bool clean = instruction.op == StreamOp::kLoad &&
+            const bool clean = instruction.op == StreamOp::kLoad && instruction.sources == 1 &&
                                stream_.tiles[instruction.src[0].tile].read_only;
             State& state = states_[instruction.dst.tile];
             state.load_only = state.load_only && clean;

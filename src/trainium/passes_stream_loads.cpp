@@ -14,8 +14,8 @@ std::vector<bool> load_only_tiles(const Stream& stream) {
     for (const Instruction& instruction : stream.instructions) {
         const std::int32_t t = instruction.dst.tile;
         if (stream.tiles[t].buffer != Buffer::kSbuf) continue;
-        const bool load =
-            instruction.op == StreamOp::kLoad && stream.tiles[instruction.src[0].tile].read_only;
+        const bool load = instruction.op == StreamOp::kLoad && instruction.sources == 1 &&
+                          stream.tiles[instruction.src[0].tile].read_only;
         load_only[t] = load && (load_only[t] || !written[t]);
         written[t] = true;
     }

@@ -34,7 +34,8 @@ float combine(AluOp op, float a, float b) {
 
 /// A single element already has to look like a result: |x|, or a truth value.
 bool maps_single_elements(AluOp op) {
-    return op == AluOp::kAbsMax || op == AluOp::kLogicalAnd || op == AluOp::kLogicalOr;
+    return op == AluOp::kAbsMax || op == AluOp::kLogicalAnd || op == AluOp::kLogicalOr ||
+           op == AluOp::kLogicalXor;
 }
 
 std::int64_t offset_of(const Extents& stride, const Extents& index, int rank) {

@@ -31,7 +31,7 @@ std::uint64_t mix_scalar(std::uint64_t hash, const nki::ScalarOperand& operand) 
 
 /// Everything that decides an operation's result besides its operands. Immediates belong to it:
 /// 0.1 * g and 0.001 * g are different values.
-std::uint64_t definition_hash(const Operation& op) {
+std::uint64_t definition_hash(const Operation& op, const nki::Program& program) {
     std::uint64_t hash =
         mix(static_cast<std::uint64_t>(op.opcode), static_cast<std::uint64_t>(op.function));
     hash = mix(hash, static_cast<std::uint64_t>(op.op0) << 8 | static_cast<std::uint64_t>(op.op1));
@@ -41,6 +41,20 @@ std::uint64_t definition_hash(const Operation& op) {
         hash = mix_scalar(hash, *operand);
     for (std::int64_t coefficient : op.iota)
         hash = mix(hash, static_cast<std::uint64_t>(coefficient));
+    if (op.extra >= 0) {
+        const nki::Extra& extra = program.extras.at(op.extra);
+        for (const nki::Extra::Dynamic& axis : extra.dynamic) {
+            for (const std::int64_t value : {axis.stride, axis.size, axis.low, axis.high})
+                hash = mix(hash, static_cast<std::uint64_t>(value));
+        }
+        hash = mix(hash, static_cast<std::uint64_t>(extra.offset));
+        for (const std::int64_t stride : extra.stride)
+            hash = mix(hash, static_cast<std::uint64_t>(stride));
+        for (const std::int64_t value : {extra.elements_per_index, extra.valid_indices})
+            hash = mix(hash, static_cast<std::uint64_t>(value));
+        hash = mix(mix(hash, extra.seed), extra.draw);
+        for (const std::uint8_t from : extra.pattern) hash = mix(hash, from);
+    }
     for (const nki::MaskTerm& term : op.mask) {
         hash = mix(hash, static_cast<std::uint64_t>(term.constant));
         for (std::int64_t coefficient : term.coefficients)
@@ -83,6 +97,26 @@ StreamOp stream_op(Opcode opcode) {
             return StreamOp::kMatmul;
         case Opcode::kPartitionBroadcast:
             return StreamOp::kBroadcastMatmul;
+        case Opcode::kGather:
+        case Opcode::kScatter:
+        case Opcode::kTake:
+        case Opcode::kLocalGather:
+        case Opcode::kShuffle:
+        case Opcode::kSequenceBounds:
+        case Opcode::kMatchReplace8:
+            return StreamOp::kCopy;
+        case Opcode::kPartitionReduce:
+        case Opcode::kBnStats:
+        case Opcode::kBnAggr:
+        case Opcode::kMax8:
+        case Opcode::kFindIndex8:
+        case Opcode::kMatchIndex8:
+            return StreamOp::kReduce;
+        case Opcode::kRangeSelect:
+        case Opcode::kDropout:
+            return StreamOp::kTensorScalar;
+        case Opcode::kRandom:
+            return StreamOp::kMemset;
     }
     throw Error(ErrorSource::kInternal, "opcode", "operation with an unknown opcode");
 }
@@ -186,9 +220,13 @@ class Lowering {
         if (out.op == StreamOp::kTranspose && !on_array) out.op = StreamOp::kCopy;
         out.requested = op.engine;
         out.line = op.line;
+        if (has_own_spaces(op.opcode)) out.op = indirect_op(op, out.op);
+        if (op.opcode == Opcode::kTranspose && op.engine == nki::Engine::kDma)
+            out.op = StreamOp::kDmaCopy;
         out.operation = index_;
-        out.definition = definition_hash(op);
-        out.accumulate = op.accumulate;
+        out.definition = definition_hash(op, program_);
+        out.accumulate =
+            op.accumulate || (op.opcode == Opcode::kScatter && op.op0 != nki::AluOp::kNone);
         out.onezero = op.stationary_onezero || op.moving_onezero;
         // An operation that fills what its mask leaves out writes all of that.
         const bool fills = index_ > 0 && is_implicit_fill(program_, index_ - 1) &&
@@ -211,7 +249,9 @@ class Lowering {
                 if (fills) emit_fill(out);
                 return;
             }
-            if (is_dma(out.op)) {
+            if (is_dma(out.op) && has_own_spaces(op.opcode)) {
+                shape_indirect_dma(op, out);
+            } else if (is_dma(out.op)) {
                 shape_dma(op, counts, out);
             } else {
                 shape_elementwise(op, space, counts, out);
@@ -220,12 +260,31 @@ class Lowering {
         emit(out);
     }
 
+    /// Gathers and scatters by the DMA queues.
+    StreamOp indirect_op(const Operation& op, StreamOp otherwise) const {
+        if (op.engine != nki::Engine::kDma) return otherwise;
+        if (tensor(op.src[0]).buffer == nki::Buffer::kHbm) return StreamOp::kLoad;
+        return tensor(op.dst).buffer == nki::Buffer::kHbm ? StreamOp::kStore : StreamOp::kDmaCopy;
+    }
+
+    /// One descriptor per index: a row of the side that is not indexed.
+    void shape_indirect_dma(const Operation& op, Instruction& out) {
+        const View& dense = op.opcode == Opcode::kScatter ? op.src[0] : op.dst;
+        const Counts counts = active_counts(op, dense);
+        const std::int64_t elements = product(counts, 0, dense.rank);
+        const int size = nki::size_of(tensor(dense).dtype);
+        out.rows = narrow32(counts[0]);
+        out.bytes = elements * size;
+        out.run_bytes = elements / std::max<std::int64_t>(1, counts[0]) * size;
+        out.stride_bytes = 0;
+    }
+
     /// The fill before a fully masked operation, which needs an instruction then.
     void emit_fill(Instruction out) {
         const Operation& fill = program_.operations[index_ - 1];
         out.op = StreamOp::kMemset;
         out.operation = index_ - 1;
-        out.definition = definition_hash(fill);
+        out.definition = definition_hash(fill, program_);
         out.sources = 0;
         shape_elementwise(fill, fill.dst, active_counts(fill, fill.dst), out);
         emit(out);

@@ -178,17 +178,22 @@ std::int64_t array_bytes(const nki::Tensor& tensor) {
     return bytes;
 }
 
+const void* TileMemory::input_of(const nki::Tensor& tensor) const {
+    const std::int64_t bytes = array_bytes(tensor);
+    const auto argument = static_cast<std::size_t>(tensor.argument);
+    if (tensor.argument < 0 || argument >= inputs_.size() || inputs_[argument].bytes != bytes) {
+        throw Error(ErrorSource::kInternal, "inputs",
+                    fmt::format("input '{}' needs an array of {} bytes", tensor.name, bytes));
+    }
+    return inputs_[argument].data;
+}
+
 std::byte* TileMemory::fixed(const nki::Tensor& tensor, std::size_t tile) {
     if (data_[tile] != nullptr) return data_[tile];
     const std::int64_t bytes = array_bytes(tensor);
     if (tensor.role == nki::TensorRole::kInput) {
-        const auto argument = static_cast<std::size_t>(tensor.argument);
-        if (tensor.argument < 0 || argument >= inputs_.size() || inputs_[argument].bytes != bytes) {
-            throw Error(ErrorSource::kInternal, "inputs",
-                        fmt::format("input '{}' needs an array of {} bytes", tensor.name, bytes));
-        }
         // Never written: write() refuses inputs.
-        data_[tile] = static_cast<std::byte*>(const_cast<void*>(inputs_[argument].data));
+        data_[tile] = static_cast<std::byte*>(const_cast<void*>(input_of(tensor)));
         return data_[tile];
     }
     const NumberFormat form = format_of(tensor);
@@ -217,6 +222,7 @@ std::byte* TileMemory::allocate(std::size_t tile, bool poison, int line) {
         prefer_huge_pages(array.data(), bytes);
         array.resize(static_cast<std::size_t>(bytes));
         data = array.data();
+        if (tensor.is_mutable_parameter()) std::memcpy(data, input_of(tensor), array.size());
         poison = false;
     } else {
         data = pool_.take(bytes);

@@ -122,6 +122,7 @@ class TileMemory final : public Storage {
 
   private:
     std::byte* allocate(std::size_t tile, bool poison, int line);
+    const void* input_of(const nki::Tensor& tensor) const;
     std::byte* fixed(const nki::Tensor& tensor, std::size_t tile);
 
     const nki::Program& program_;

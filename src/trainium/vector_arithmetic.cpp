@@ -58,6 +58,7 @@ ACCELOPT_VECTOR_OP(Greater, truth(d, hn::Gt(a, b)))
 ACCELOPT_VECTOR_OP(GreaterEqual, truth(d, hn::Ge(a, b)))
 ACCELOPT_VECTOR_OP(LogicalAnd, truth(d, hn::And(is_true(d, a), is_true(d, b))))
 ACCELOPT_VECTOR_OP(LogicalOr, truth(d, hn::Or(is_true(d, a), is_true(d, b))))
+ACCELOPT_VECTOR_OP(LogicalXor, truth(d, hn::Xor(is_true(d, a), is_true(d, b))))
 ACCELOPT_VECTOR_OP(Bypass, a)
 #undef ACCELOPT_VECTOR_OP
 // clang-format on
@@ -69,6 +70,15 @@ struct Mod {
         if (r == 0.0f) return std::copysign(0.0f, b);
         return (r < 0.0f) != (b < 0.0f) ? r + b : r;
     }
+};
+
+/// Remainder with the sign of the dividend, exact.
+struct Fmod {
+    float operator()(float a, float b) const { return std::fmod(a, b); }
+};
+
+struct RsqrtOfFirst {
+    float operator()(float a, float) const { return 1.0f / std::sqrt(a); }
 };
 
 struct Power {
@@ -217,7 +227,10 @@ ArithmeticTable make_arithmetic_table() {
     binary(AluOp::kGreaterEqual) = vector_kernels<GreaterEqual>();
     binary(AluOp::kLogicalAnd) = vector_kernels<LogicalAnd>();
     binary(AluOp::kLogicalOr) = vector_kernels<LogicalOr>();
+    binary(AluOp::kLogicalXor) = vector_kernels<LogicalXor>();
     binary(AluOp::kMod) = scalar_kernels<Mod>();
+    binary(AluOp::kFmod) = scalar_kernels<Fmod>();
+    binary(AluOp::kRsqrt) = scalar_kernels<RsqrtOfFirst>();
     binary(AluOp::kPower) = scalar_kernels<Power>();
     binary(AluOp::kPower).vector_scalar = power_vector_scalar;
     const auto reduction = [&](AluOp op) -> ReduceKernel& {

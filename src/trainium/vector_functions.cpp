@@ -242,6 +242,14 @@ struct GeluApproxTanhOf {
     }
 };
 
+/// x sigmoid(1.702 x).
+struct GeluApproxSigmoidOf {
+    template <class D, class V>
+    HWY_INLINE V operator()(D d, V x) const {
+        return keep_nan(x, weighted(d, x, sigmoid_of(d, hn::Mul(x, constant(d, 1.702)))));
+    }
+};
+
 template <class F>
 void vector_function(const float* in, float* out, std::size_t n) {
     map_unary(in, out, n, F());
@@ -319,6 +327,7 @@ FunctionTable make_function_table() {
     entry(ActFunction::kGelu) = vector_function<GeluOf>;
     entry(ActFunction::kGeluDx) = vector_function<GeluDxOf>;
     entry(ActFunction::kGeluApproxTanh) = vector_function<GeluApproxTanhOf>;
+    entry(ActFunction::kGeluApproxSigmoid) = vector_function<GeluApproxSigmoidOf>;
     entry(ActFunction::kSilu) = vector_function<SiluOf>;
     entry(ActFunction::kSiluDx) = vector_function<SiluDxOf>;
     entry(ActFunction::kMish) = vector_function<MishOf>;

@@ -13,8 +13,8 @@
 namespace accelopt::trainium::execution {
 
 inline constexpr std::size_t kActFunctionCount =
-    static_cast<std::size_t>(nki::ActFunction::kLogicalNot) + 1;
-inline constexpr std::size_t kAluOpCount = static_cast<std::size_t>(nki::AluOp::kBypass) + 1;
+    static_cast<std::size_t>(nki::ActFunction::kGeluApproxSigmoid) + 1;
+inline constexpr std::size_t kAluOpCount = static_cast<std::size_t>(nki::AluOp::kRsqrt) + 1;
 inline constexpr std::size_t kDTypeCount = static_cast<std::size_t>(nki::DType::kBool) + 1;
 
 /// out[i] = f(in[i]); out may be in.

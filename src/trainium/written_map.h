@@ -24,6 +24,8 @@ class WrittenMap {
     bool written(const Access& access, const Space& space);
     /// Number of elements never written.
     std::int64_t unwritten() const;
+    /// Marks everything.
+    void write_all() { state_ = State::kAll; }
     bool anything() const { return state_ != State::kNothing; }
     /// Calls body(first element, count) for stretches of elements never written, in row-major
     /// order.

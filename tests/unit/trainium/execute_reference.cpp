@@ -83,6 +83,12 @@ double alu(AluOp op, double a, double b) {
             return a != 0 || b != 0;
         case AluOp::kAbsMax:
             return std::max(std::fabs(a), std::fabs(b));
+        case AluOp::kLogicalXor:
+            return (a != 0) != (b != 0);
+        case AluOp::kFmod:
+            return std::fmod(a, b);
+        case AluOp::kRsqrt:
+            return 1 / std::sqrt(a);
         default:
             return bitwise(op, a, b);
     }
@@ -124,6 +130,8 @@ double activation(ActFunction function, double x) {
         case ActFunction::kGeluApproxTanh:
             // Written with the sigmoid: 1 + tanh(u) cancels for negative u even in double.
             return x * sigmoid(2 * std::sqrt(2 / pi) * (x + 0.044715 * x * x * x));
+        case ActFunction::kGeluApproxSigmoid:
+            return x * sigmoid(1.702 * x);
         case ActFunction::kSilu:
             return x * sigmoid(x);
         case ActFunction::kSiluDx:
@@ -288,7 +296,7 @@ void ReferenceMachine::run_reduce(const Operation& op) {
         double result = values[0];
         for (std::size_t k = 1; k < values.size(); ++k) result = alu(op.op0, result, values[k]);
         if (op.op0 == AluOp::kAbsMax || op.op0 == AluOp::kLogicalAnd ||
-            op.op0 == AluOp::kLogicalOr) {
+            op.op0 == AluOp::kLogicalOr || op.op0 == AluOp::kLogicalXor) {
             result = alu(op.op0, result, result);
         }
         // The destination has the kept dims only, or the reduced ones with count 1.

@@ -1,0 +1,187 @@
+#include "eval/kernel_run.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "core/text.h"
+#include "eval/kernel_checks.h"
+#include "nki/syntax/parser.h"
+#include "nki/syntax/printer.h"
+#include "trainium/timing.h"
+
+namespace accelopt::eval {
+
+namespace {
+
+using protocol::Outcome;
+
+/// Adds the seconds of a scope to the reply's cost.
+class PartTimer {
+  public:
+    PartTimer(protocol::EvaluationReply& reply, const char* part) : reply_(reply), part_(part) {}
+    ~PartTimer() {
+        const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start_;
+        reply_.cost.parts.emplace_back(part_, spent.count());
+    }
+    PartTimer(const PartTimer&) = delete;
+    PartTimer& operator=(const PartTimer&) = delete;
+
+  private:
+    protocol::EvaluationReply& reply_;
+    const char* part_;
+    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+/// Parameters that take positional arguments, when the kernel function is found by its name.
+std::vector<std::string> parameters_of(const nki::Module& module,
+                                       const std::optional<std::string>& entry) {
+    std::vector<std::string> names;
+    for (const nki::StmtPtr& stmt : module.body) {
+        if (stmt->kind != nki::StmtKind::kFunction) continue;
+        if (entry ? stmt->text != *entry : stmt->text != "kernel" && stmt->decorators.empty()) {
+            continue;
+        }
+        names.clear();
+        for (const nki::Parameter& parameter : stmt->parameters) {
+            if (parameter.kind == nki::ParameterKind::kPositional) names.push_back(parameter.name);
+        }
+    }
+    return names;
+}
+
+}  // namespace
+
+KernelRun::KernelRun(const KernelUnderTest& kernel, const trainium::Machine& machine,
+                     protocol::EvaluationReply& reply)
+    : kernel_(kernel), machine_(machine), reply_(reply) {}
+
+void KernelRun::end(Outcome outcome, const std::string& reason, const std::string& message,
+                    const std::string& remedy) {
+    reply_.outcome = outcome;
+    reply_.reason = reason;
+    protocol::Diagnostic diagnostic;
+    diagnostic.code = reason;
+    diagnostic.message = message;
+    diagnostic.remedy = remedy;
+    reply_.diagnostics.push_back(std::move(diagnostic));
+}
+
+bool KernelRun::end(const nki::Finding& finding) {
+    reply_.outcome = protocol::parse_outcome(finding.outcome).value_or(Outcome::kEvaluatorError);
+    reply_.reason = finding.code;
+    reply_.diagnostics.push_back(to_diagnostic(finding, kernel_.source));
+    return false;
+}
+
+bool KernelRun::parse() {
+    const PartTimer timer(reply_, "parse");
+    auto parsed = nki::parse(kernel_.source);
+    if (parsed) {
+        module_ = std::move(*parsed);
+        hash_ = nki::normalised_hash(*module_);
+        return true;
+    }
+    const nki::SyntaxError& error = parsed.error();
+    end(Outcome::kSyntaxError, error.message, error.message);
+    protocol::Diagnostic& diagnostic = reply_.diagnostics.back();
+    diagnostic.code = "syntax_error";
+    diagnostic.line = error.line;
+    diagnostic.column = error.column;
+    diagnostic.snippet = error.snippet;
+    return false;
+}
+
+/// Arguments are positional: a name that is a parameter at another place is a slip of the asker.
+bool KernelRun::check_order() {
+    const std::vector<std::string> parameters = parameters_of(*module_, kernel_.entry);
+    for (std::size_t i = 0; i < kernel_.names.size(); ++i) {
+        const auto place = std::find(parameters.begin(), parameters.end(), kernel_.names[i]);
+        if (place == parameters.end()) continue;
+        if (static_cast<std::size_t>(place - parameters.begin()) == i) continue;
+        end(Outcome::kEvaluatorError, "bad_request",
+            "argument " + std::to_string(i + 1) + " is called '" + kernel_.names[i] +
+                "', but that is parameter " + std::to_string(place - parameters.begin() + 1) +
+                " of the kernel",
+            "give the arguments in the order of the parameters: " + join(parameters, ", "));
+        return false;
+    }
+    return true;
+}
+
+bool KernelRun::check() {
+    reply_.tier = "legality";
+    if (!parse()) return false;
+    if (kernel_.published_ban) {
+        if (const auto banned = find_precision_ban(kernel_.source)) return end(*banned);
+    }
+    if (!check_order()) return false;
+    const PartTimer timer(reply_, "trace");
+    nki::TraceOptions options;
+    options.entry = kernel_.entry;
+    options.limits.steps = kernel_.limits.steps;
+    options.limits.memory_bytes = kernel_.limits.memory_bytes;
+    options.limits.partitions = machine_.partitions;
+    options.limits.sbuf_partition_bytes = machine_.sbuf_partition_bytes;
+    options.limits.psum_partition_bytes = machine_.psum_partition_bytes;
+    options.limits.psum_bank_bytes = machine_.psum_bank_bytes;
+    auto traced = nki::trace(*module_, kernel_.arguments, options);
+    if (!traced) return end(traced.error());
+    program_ = std::move(*traced);
+    reply_.cost.steps = program_->steps;
+    if (const auto finding = trainium::check_legality(*program_, machine_)) return end(*finding);
+    return check_outputs();
+}
+
+bool KernelRun::check_outputs() {
+    const auto reject = [&](const std::string& reason, const std::string& message) {
+        end(Outcome::kRejected, reason, message, "return the HBM tensor that holds the result");
+        return false;
+    };
+    if (program_->outputs.empty()) return reject("output_shape", "the kernel returns no tensor");
+    for (const nki::TensorId id : program_->outputs) {
+        const nki::Tensor& tensor = program_->tensors.at(static_cast<std::size_t>(id));
+        if (tensor.role == nki::TensorRole::kInput || tensor.role == nki::TensorRole::kConstant) {
+            return reject("output_alias", "the kernel returns '" + tensor.name +
+                                              "', which is not a tensor it computed");
+        }
+        if (tensor.buffer != nki::Buffer::kHbm) {
+            return reject("output_type", "the kernel returns '" + tensor.name +
+                                             "', an on-chip tile in " +
+                                             std::string(to_string(tensor.buffer)));
+        }
+    }
+    return true;
+}
+
+void KernelRun::predict() {
+    const PartTimer timer(reply_, "timing");
+    reply_.tier = "timing";
+    trainium::PredictedProfile predicted = trainium::predict(*program_, machine_);
+    reply_.profile = std::move(predicted.compiled);
+    reply_.as_written = std::move(predicted.as_written);
+}
+
+std::optional<std::vector<trainium::OutputArray>> KernelRun::execute(
+    std::span<const trainium::InputArray> inputs) {
+    const PartTimer timer(reply_, "values");
+    reply_.tier = "values";
+    trainium::ExecutionLimits limits;
+    limits.memory_bytes = kernel_.limits.memory_bytes;
+    auto executed = trainium::execute(*program_, inputs, limits);
+    if (!executed) {
+        end(executed.error());
+        return std::nullopt;
+    }
+    return std::move(*executed);
+}
+
+void add_note(protocol::EvaluationReply& reply, const std::string& code,
+              const std::string& message) {
+    protocol::Diagnostic note;
+    note.code = code;
+    note.severity = "note";
+    note.message = message;
+    reply.diagnostics.push_back(std::move(note));
+}
+
+}  // namespace accelopt::eval
