@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <unordered_map>
 
 #include "core/error.h"
@@ -68,17 +69,86 @@ int find_api(std::string_view name) {
 
 bool is_float(DType dtype) { return dtype <= DType::kFloat8E5M2; }
 
+bool is_bitvec(AluOp op) { return op >= AluOp::kBitwiseAnd && op <= AluOp::kShiftRight; }
+
+namespace {
+
+/// Exponent and mantissa bits of a float format.
+struct FloatBits {
+    int exponent;
+    int mantissa;
+};
+
+FloatBits float_bits(DType dtype) {
+    switch (dtype) {
+        case DType::kFloat8E4M3:
+            return {4, 3};
+        case DType::kFloat8E5M2:
+            return {5, 2};
+        case DType::kFloat16:
+            return {5, 10};
+        case DType::kBFloat16:
+            return {8, 7};
+        case DType::kTFloat32:
+            return {8, 10};
+        default:
+            return {8, 23};
+    }
+}
+
+DType promote_floats(DType a, DType b) {
+    const FloatBits x = float_bits(a);
+    const FloatBits y = float_bits(b);
+    if (x.exponent >= y.exponent && x.mantissa >= y.mantissa) return a;
+    if (y.exponent >= x.exponent && y.mantissa >= x.mantissa) return b;
+    // Neither holds the other's values: the two 8-bit formats meet in bfloat16.
+    if (size_of(a) == 1 && size_of(b) == 1) return DType::kBFloat16;
+    if (size_of(a) == 1 || size_of(b) == 1) return size_of(a) == 1 ? b : a;
+    return a == DType::kTFloat32 || b == DType::kTFloat32 ? DType::kTFloat32 : DType::kFloat32;
+}
+
+DType promote_integers(DType a, DType b) {
+    if (a == DType::kBool) a = DType::kUInt8;  // stored as uint8
+    if (b == DType::kBool) b = DType::kUInt8;
+    if (a == b) return a;
+    const bool a_signed = a <= DType::kInt32;
+    const bool b_signed = b <= DType::kInt32;
+    if (a_signed == b_signed) return size_of(a) > size_of(b) ? a : b;
+    const DType with_sign = a_signed ? a : b;
+    const DType without = a_signed ? b : a;
+    if (size_of(with_sign) > size_of(without)) return with_sign;
+    switch (without) {
+        case DType::kUInt8:
+            return DType::kInt16;
+        case DType::kUInt16:
+            return DType::kInt32;
+        default:
+            return DType::kFloat32;  // the hardware has no 64-bit integers
+    }
+}
+
+}  // namespace
+
 DType promote(DType a, DType b) {
     if (a == b) return a;
     if (is_float(a) != is_float(b)) return is_float(a) ? a : b;
-    if (is_float(a)) {
-        if (size_of(a) != size_of(b)) return size_of(a) > size_of(b) ? a : b;
-        return DType::kFloat32;  // bfloat16 with float16, tfloat32 with float32
-    }
-    if (a == DType::kBool) return b;
-    if (b == DType::kBool) return a;
-    if (size_of(a) != size_of(b)) return size_of(a) > size_of(b) ? a : b;
-    return a < b ? a : b;  // signed before unsigned
+    return is_float(a) ? promote_floats(a, b) : promote_integers(a, b);
+}
+
+double round_to(DType dtype, double value) {
+    if (!std::isfinite(value) || value == 0) return value;
+    const FloatBits bits = float_bits(dtype);
+    const int bias = (1 << (bits.exponent - 1)) - 1;
+    const int quantum = std::max(std::ilogb(value), 1 - bias) - bits.mantissa;
+    const double rounded = std::ldexp(std::nearbyint(std::ldexp(value, -quantum)), quantum);
+    const double largest = std::ldexp(2.0 - std::ldexp(1.0, -bits.mantissa), bias);
+    return std::fabs(rounded) > largest ? std::copysign(HUGE_VAL, value) : rounded;
+}
+
+DType number_dtype(const Value& number) {
+    if (const auto typed = number.dtype()) return *typed;
+    if (number.is(Kind::kBool)) return DType::kUInt8;
+    return number.is(Kind::kFloat) ? DType::kFloat32 : DType::kInt32;
 }
 
 ApiCall::ApiCall(Evaluator& host, int index)
@@ -226,6 +296,43 @@ OpRequest ApiCall::request(Opcode opcode) {
         }
     }
     return request;
+}
+
+void ApiCall::require_engine(const OpRequest& request,
+                             std::initializer_list<Engine> allowed) const {
+    if (request.engine == Engine::kAuto) return;
+    if (std::find(allowed.begin(), allowed.end(), request.engine) != allowed.end()) return;
+    std::string names;
+    for (const Engine engine : allowed)
+        names += fmt::format("{}{}", names.empty() ? "" : ", ", to_string(engine));
+    rejected("value_error", fmt::format("{} does not run on the {} engine", entry_.name,
+                                        to_string(request.engine)))
+        .remedy(fmt::format("leave engine= out, or use one of: {}", names))
+        .raise();
+}
+
+void ApiCall::require_operators(const OpRequest& request, AluOp op0, AluOp op1) const {
+    if (!is_bitvec(op0) && !is_bitvec(op1)) return;
+    if (op1 != AluOp::kNone && is_bitvec(op0) != is_bitvec(op1))
+        rejected("type_error",
+                 fmt::format("op0 and op1 of {} must both be bitvec or both arithmetic operators",
+                             entry_.name))
+            .remedy("use two instructions")
+            .raise();
+    bool integers = !is_float(request.dtype);
+    for (int k = 0; k < request.sources; ++k) integers &= !is_float(request.src[k]->dtype);
+    for (const ScalarRequest* scalar : {&request.operand0, &request.operand1}) {
+        if (scalar->tile)
+            integers &= !is_float(scalar->tile->dtype);
+        else
+            integers &= scalar->immediate == std::floor(scalar->immediate);
+    }
+    if (integers) return;
+    rejected("type_error",
+             fmt::format("{} works on bit patterns: its operands and its result must be integers",
+                         is_bitvec(op0) ? to_string(op0) : to_string(op1)))
+        .remedy("convert with nl.copy(tile, dtype=nl.int32) first")
+        .raise();
 }
 
 Value ApiCall::pending(OpRequest request) { return host_.pending(std::move(request)); }

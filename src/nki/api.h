@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -77,6 +78,11 @@ class ApiCall {
 
     /// A request with the source position, API name and `mask` argument of this call filled in.
     OpRequest request(Opcode opcode);
+    /// Rejects an engine that the function does not run on; kAuto is always fine.
+    void require_engine(const OpRequest& request, std::initializer_list<Engine> allowed) const;
+    /// Rejects bitvec operators on anything but integers, and beside arithmetic ones. `op1` may be
+    /// kNone (NKI API Common Fields, "Supported Math Operators for NKI ISA").
+    void require_operators(const OpRequest& request, AluOp op0, AluOp op1) const;
     /// The pending value of a request.
     Value pending(OpRequest request);
 
@@ -146,8 +152,16 @@ Value nc_transpose(ApiCall&);
 Value transpose(ApiCall&);
 }  // namespace api
 
-/// Result dtype of two tiles: the wider float, else the wider integer.
+/// Default dtype of an operation on both: a float before an integer, else the narrower of the two
+/// that holds the other's values, else a wider one (NKI API Common Fields, "NKI Type Promotion").
 DType promote(DType a, DType b);
+/// The nearest value of a float dtype, ties to even; beyond its range an infinity.
+double round_to(DType dtype, double value);
+/// The dtype that a Python number has in a promotion: its own, else uint8, int32 or float32
+/// ("Weakly Typed Scalar Type Inference").
+DType number_dtype(const Value& number);
 bool is_float(DType dtype);
+/// An operator on bit patterns: integers only, never through float32.
+bool is_bitvec(AluOp op);
 
 }  // namespace accelopt::nki::interp

@@ -9,8 +9,24 @@
 namespace accelopt::nki::interp::api {
 namespace {
 
-/// dtype of a value computed in float32 and stored like its operand.
-DType natural(DType dtype) { return is_float(dtype) ? dtype : DType::kFloat32; }
+/// The operators that "Supported Math Operators for NKI ISA" lists as legal reductions.
+bool is_reduction(AluOp op) {
+    switch (op) {
+        case AluOp::kAdd:
+        case AluOp::kSubtract:
+        case AluOp::kMultiply:
+        case AluOp::kMax:
+        case AluOp::kMin:
+        case AluOp::kLogicalAnd:
+        case AluOp::kLogicalOr:
+        case AluOp::kBitwiseAnd:
+        case AluOp::kBitwiseOr:
+        case AluOp::kBitwiseXor:
+            return true;
+        default:
+            return false;
+    }
+}
 
 /// Reads the `axis` argument: the free axes to reduce, which must be the last ones.
 std::uint8_t reduce_axes(const ApiCall& call, int k, const Tile& tile) {
@@ -76,10 +92,7 @@ Value unary(ApiCall& call) {
     request.scale.immediate = 1.0;
     request.shape = source->shape();
     const bool logical = request.function == ActFunction::kLogicalNot;
-    const DType otherwise = logical                                    ? DType::kBool
-                            : request.function == ActFunction::kInvert ? source->dtype
-                                                                       : natural(source->dtype);
-    request.dtype = call.dtype(call.at("dtype"), otherwise);
+    request.dtype = call.dtype(call.at("dtype"), logical ? DType::kBool : source->dtype);
     request.add_source(source);
     return call.pending(std::move(request));
 }
@@ -99,7 +112,7 @@ Value reciprocal(ApiCall& call) {
     const Ref<Tile> source = call.tile(0);
     OpRequest request = call.request(Opcode::kReciprocal);
     request.shape = source->shape();
-    request.dtype = call.dtype(call.at("dtype"), natural(source->dtype));
+    request.dtype = call.dtype(call.at("dtype"), source->dtype);
     request.add_source(source);
     return call.pending(std::move(request));
 }
@@ -110,6 +123,13 @@ Value binary(ApiCall& call) {
     if (!call.is_tile(0) && !call.is_tile(1)) call.bad_argument(0, "a tile");
     std::optional<DType> dtype;
     if (call.has(call.at("dtype"))) dtype = call.dtype(call.at("dtype"));
+    if (is_bitvec(call.entry().alu)) {
+        const auto integral = [&](int k) {
+            return call.is_tile(k) ? !is_float(call.tile(k)->dtype) : call[k].is_integer();
+        };
+        for (int k = 0; k < 2; ++k)
+            if (!integral(k)) call.bad_argument(k, "a tile or a number of an integer type");
+    }
     return call.host().binary_tiles(call.entry().alu, call[0], call[1],
                                     call.request(Opcode::kTensorTensor), dtype);
 }
@@ -127,7 +147,9 @@ Value mean(ApiCall& call) {
         if ((sum.axes >> d & 1U) != 0) count *= source->dims[d].count;
     if (sum.masked)
         unsupported("python_feature", "nl.mean with a mask").remedy("use nl.sum").raise();
-    const DType dtype = call.dtype(call.at("dtype"), natural(source->dtype));
+    // "float32 intermediate and return values are used for integer inputs"
+    const DType dtype =
+        call.dtype(call.at("dtype"), is_float(source->dtype) ? source->dtype : DType::kFloat32);
     sum.dtype = DType::kFloat32;
     OpRequest scaling = call.request(Opcode::kTensorScalar);
     scaling.op0 = AluOp::kMultiply;
@@ -162,12 +184,10 @@ Ref<Tile> spread(ApiCall& call, int k, const Tile& like, DType dtype) {
 
 Value where(ApiCall& call) {
     const Ref<Tile> condition = call.tile(0);
-    DType dtype = DType::kFloat32;
-    if (call.is_tile(1)) dtype = call.tile(1)->dtype;
-    if (call.is_tile(2)) {
-        const DType other = call.tile(2)->dtype;
-        dtype = call.is_tile(1) ? promote(dtype, other) : other;
-    }
+    const auto dtype_of = [&](int k) {
+        return call.is_tile(k) ? call.tile(k)->dtype : number_dtype(call[k]);
+    };
+    const DType dtype = promote(dtype_of(1), dtype_of(2));
     const Ref<Tile> x = spread(call, 1, *condition, dtype);
     const Ref<Tile> y = spread(call, 2, *condition, dtype);
     OpRequest request = call.request(Opcode::kSelect);
@@ -228,7 +248,10 @@ Value static_cast_(ApiCall& call) {
 
 Value tensor_reduce(ApiCall& call) {
     const Ref<Tile> source = call.tile(1);
-    OpRequest request = reduce_request(call, source, call.alu(0), 2);
+    const AluOp op = call.alu(0);
+    if (!is_reduction(op)) call.bad_argument(0, "a reduction operator such as nl.add");
+    OpRequest request = reduce_request(call, source, op, 2);
+    call.require_operators(request, op, AluOp::kNone);
     request.negate = call.flag(call.at("negate"), false);
     return call.pending(std::move(request));
 }

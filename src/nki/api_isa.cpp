@@ -144,6 +144,8 @@ Value tensor_scalar(ApiCall& call) {
     request.shape = source->shape();
     request.dtype = call.dtype(call.at("dtype"), source->dtype);
     request.add_source(source);
+    call.require_engine(request, {Engine::kVector, Engine::kScalar, Engine::kGpSimd});
+    call.require_operators(request, request.op0, request.op1);
     return call.pending(std::move(request));
 }
 
@@ -157,6 +159,8 @@ Value tensor_tensor(ApiCall& call) {
     request.dtype = call.dtype(call.at("dtype"), promote(a->dtype, b->dtype));
     request.add_source(a);
     request.add_source(b);
+    call.require_engine(request, {Engine::kVector, Engine::kGpSimd});
+    call.require_operators(request, request.op0, AluOp::kNone);
     return call.pending(std::move(request));
 }
 
@@ -174,6 +178,7 @@ Value scalar_tensor_tensor(ApiCall& call) {
     request.dtype = call.dtype(call.at("dtype"), a->dtype);
     request.add_source(a);
     request.add_source(b);
+    call.require_operators(request, request.op0, request.op1);
     return call.pending(std::move(request));
 }
 
@@ -202,6 +207,12 @@ Value affine_select(ApiCall& call) {
             .remedy("use nl.where for a predicate joined by &")
             .raise();
     const Ref<Tile> source = call.tile(1);
+    if (!is_float(source->dtype) && size_of(source->dtype) > 2)
+        rejected("type_error",
+                 fmt::format("nisa.affine_select cannot select from {}", to_string(source->dtype)))
+            .shape(source->shape())
+            .remedy("use a float or an 8-bit or 16-bit integer dtype")
+            .raise();
     OpRequest request = call.request(Opcode::kCopy);
     if (request.masked)
         unsupported("unknown_api", "nisa.affine_select with a mask is not supported").raise();

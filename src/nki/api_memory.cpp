@@ -223,6 +223,7 @@ Value copy(ApiCall& call) {
     }
     request.shape = source->shape();
     request.dtype = call.dtype(call.at("dtype"), source->dtype);
+    call.require_engine(request, {Engine::kVector, Engine::kScalar, Engine::kGpSimd});
     return call.pending(std::move(request));
 }
 
@@ -269,6 +270,7 @@ Value memset(ApiCall& call) {
     request.operand0.immediate = call.number(1);
     request.dtype = call.dtype(2, DType::kFloat32);
     if (request.shape.empty()) call.bad_argument(0, "a shape");
+    call.require_engine(request, {Engine::kVector, Engine::kGpSimd});
     return call.pending(std::move(request));
 }
 

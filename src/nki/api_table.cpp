@@ -309,7 +309,7 @@ std::vector<ApiEntry> decorator_entries() {
     constexpr std::string_view kJit =
         "func?, *, mode?, warmup?, iters?, save_neff_name?, save_trace_name?, "
         "additional_compile_opt?, artifacts_dir?, platform_target?, kernel_return?, "
-        "show_compiler_tb?";
+        "show_compiler_tb?, working_directory?, overwrite?, profile_nth?";
     std::vector<ApiEntry> entries;
     for (const char* name :
          {"nki.jit", "nki.trace", "nki.benchmark", "nki.profile", "nki.baremetal"})

@@ -155,6 +155,8 @@ void Builder::copy(const Ref<Tile>& source, const Ref<Tile>& destination, const 
     request.line = like.line;
     request.column = like.column;
     request.implicit = like.implicit;
+    request.mask = like.mask;
+    request.masked = like.masked;
     request.shape = destination->shape();
     request.dtype = destination->dtype;
     const bool broadcast = source->broadcast_partitions > 0 && !source->expanded;

@@ -50,7 +50,7 @@ class Builder {
     void emit(const OpRequest& request, const Ref<Tile>& destination);
     /// Allocates a fresh tile for the result, then executes.
     Ref<Tile> emit_fresh(const OpRequest& request, const std::string& name);
-    /// Copies `source` into `destination` (kCopy, or kPartitionBroadcast).
+    /// Copies `source` into `destination` (kCopy, or kPartitionBroadcast) under the mask of `like`.
     void copy(const Ref<Tile>& source, const Ref<Tile>& destination, const OpRequest& like);
     /// Makes a lazily broadcast tile real; other tiles are returned as they are.
     Ref<Tile> settle(const Ref<Tile>& tile, const OpRequest& like);

@@ -51,6 +51,13 @@ void mask_operands(const MaskExpr& mask, const Tile& stationary, const Tile& mov
 }  // namespace
 
 void check_matmul_shape(const Tile& stationary, const Tile& moving) {
+    for (const Tile* operand : {&stationary, &moving})
+        if (operand->dtype > DType::kFloat8E5M2)
+            rejected("type_error", fmt::format("the Tensor Engine does not multiply {}",
+                                               to_string(operand->dtype)))
+                .shape(operand->shape())
+                .remedy("convert to a float dtype with nl.copy(tile, dtype=...) first")
+                .raise();
     const std::int64_t k = stationary.shape()[0];
     if (k != moving.shape()[0])
         rejected("num_partition_mismatch",

@@ -173,11 +173,17 @@ void Evaluator::store_into(const Ref<Tile>& destination, const Value& value) {
             return;
         }
     }
+    OpRequest copy = request_here(Opcode::kCopy);
+    if (value.is(Kind::kPending) && !value.as<Pending>().done) {
+        // What the mask leaves out is neither computed nor copied.
+        copy.mask = value.as<Pending>().request.mask;
+        copy.masked = value.as<Pending>().request.masked;
+    }
     const Ref<Tile> source = materialise(value);
     if (source->tensor == destination->tensor && source->base == destination->base &&
         source->shape() == destination->shape() && source->broadcast_partitions == 0)
         return;
-    builder_.copy(source, destination, request_here(Opcode::kCopy));
+    builder_.copy(source, destination, copy);
 }
 
 void Evaluator::accumulate_into(const Ref<Tile>& destination, Op op, const Value& value) {
@@ -259,8 +265,7 @@ Value Evaluator::binary_tiles(AluOp op, const Value& a, const Value& b, OpReques
         request.operand0.immediate = number.number();
         request.reverse0 = a.is_number() && !is_commutative(op);
         request.shape = tile->shape();
-        request.dtype = result_dtype(
-            number.is(Kind::kFloat) && !is_float(tile->dtype) ? DType::kFloat32 : tile->dtype);
+        request.dtype = result_dtype(promote(tile->dtype, number_dtype(number)));
         request.add_source(tile);
         return pending(std::move(request));
     }

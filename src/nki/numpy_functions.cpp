@@ -169,13 +169,10 @@ const std::vector<NumpyEntry>& numpy_table() {
     return table;
 }
 
-Value Evaluator::convert(DType dtype, const Value& value) {
-    if (value.is(Kind::kTile) || value.is(Kind::kPending))
-        rejected("trace_value_access", "a tensor's value is not known at trace time").raise();
-    if (!value.is_number())
-        rejected("type_error",
-                 fmt::format("cannot convert {} to {}", repr(value), to_string(dtype)))
-            .raise();
+namespace {
+
+/// A number as the dtype holds it: integers wrap, floats round to nearest even.
+Value convert_number(DType dtype, const Value& value) {
     const auto wrap = [&](int bits, bool is_signed) {
         const double number = value.number();
         if (!value.is_integer() && !(std::fabs(number) < 9e18))
@@ -206,8 +203,22 @@ Value Evaluator::convert(DType dtype, const Value& value) {
         case DType::kBool:
             return Value::boolean(value.number() != 0);
         default:
-            return Value::number(static_cast<double>(static_cast<float>(value.number())));
+            return Value::number(round_to(dtype, value.number()));
     }
+}
+
+}  // namespace
+
+Value Evaluator::convert(DType dtype, const Value& value) {
+    if (value.is(Kind::kTile) || value.is(Kind::kPending))
+        rejected("trace_value_access", "a tensor's value is not known at trace time").raise();
+    if (!value.is_number())
+        rejected("type_error",
+                 fmt::format("cannot convert {} to {}", repr(value), to_string(dtype)))
+            .raise();
+    Value converted = convert_number(dtype, value);
+    converted.set_dtype(dtype);
+    return converted;
 }
 
 namespace {

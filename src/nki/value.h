@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,18 +55,25 @@ class Value {
   public:
     Value() = default;
     Value(const Value& other)
-        : kind_(other.kind_), partition_(other.partition_), loop_(other.loop_) {
+        : kind_(other.kind_),
+          partition_(other.partition_),
+          dtype_(other.dtype_),
+          loop_(other.loop_) {
         payload_ = other.payload_;
         retain();
     }
     Value(Value&& other) noexcept
-        : kind_(other.kind_), partition_(other.partition_), loop_(other.loop_) {
+        : kind_(other.kind_),
+          partition_(other.partition_),
+          dtype_(other.dtype_),
+          loop_(other.loop_) {
         payload_ = other.payload_;
         other.kind_ = Kind::kUnbound;
     }
     Value& operator=(Value other) noexcept {
         std::swap(kind_, other.kind_);
         std::swap(partition_, other.partition_);
+        std::swap(dtype_, other.dtype_);
         std::swap(loop_, other.loop_);
         std::swap(payload_, other.payload_);
         return *this;
@@ -116,6 +124,12 @@ class Value {
     /// The running loop (its depth, from 1) that this integer is the variable of; 0 = none.
     int loop() const { return loop_; }
     void set_loop(int depth) { loop_ = depth; }
+    /// The dtype of a number that names one (np.float16(2)); nullopt: weakly typed. Arithmetic on
+    /// it gives weakly typed numbers.
+    std::optional<DType> dtype() const {
+        return dtype_ < 0 ? std::nullopt : std::optional(static_cast<DType>(dtype_));
+    }
+    void set_dtype(DType dtype) { dtype_ = static_cast<std::int8_t>(dtype); }
     /// nl.par_dim: this integer marks the partition dimension of a shape.
     bool partition() const { return partition_; }
     void set_partition() { partition_ = true; }
@@ -132,6 +146,7 @@ class Value {
 
     Kind kind_ = Kind::kUnbound;
     bool partition_ = false;
+    std::int8_t dtype_ = -1;
     std::int32_t loop_ = 0;
     union Payload {
         std::int64_t integer;

@@ -298,7 +298,13 @@ TEST_CASE("dtypes promote and cast as documented", "[nki][operations]") {
     CHECK(dtype("f + h") == "float32");
     CHECK(dtype("h + h") == "bfloat16");
     CHECK(dtype("h + g") == "float32");
-    CHECK(dtype("h * 2.5") == "bfloat16");
+    CHECK(dtype("h * 2.5") == "float32");
+    CHECK(dtype("h * 2") == "bfloat16");
+    CHECK(dtype("nl.copy(i, dtype=nl.int8) + 1") == "int32");
+    CHECK(dtype("nl.copy(i, dtype=nl.int8) + nl.copy(i, dtype=nl.uint16)") == "int32");
+    CHECK(dtype("nl.copy(i, dtype=nl.int8) + nl.copy(i, dtype=nl.uint8)") == "int16");
+    CHECK(dtype("i + nl.copy(i, dtype=nl.uint32)") == "float32");
+    CHECK(dtype("h + nl.copy(f, dtype=nl.float8_e4m3)") == "bfloat16");
     CHECK(dtype("i + 1") == "int32");
     CHECK(dtype("i * 0.5") == "float32");
     CHECK(dtype("nl.exp(h)") == "bfloat16");
