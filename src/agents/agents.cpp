@@ -80,8 +80,19 @@ const std::string& model_of(const std::map<std::string, std::string>& models, Ro
 
 }  // namespace
 
-Agents::Agents(Prompts prompts, std::map<std::string, std::string> models, std::uint64_t seed)
-    : prompts_(std::move(prompts)), models_(std::move(models)), seed_(seed) {}
+Agents::Agents(Prompts prompts, std::map<std::string, std::string> models, std::uint64_t seed,
+               std::map<std::string, ContextLimit> limits)
+    : prompts_(std::move(prompts)),
+      models_(std::move(models)),
+      seed_(seed),
+      limits_(std::move(limits)) {}
+
+bool Agents::fits(const llm::Request& request) const {
+    const auto limit = limits_.find(request.model);
+    if (limit == limits_.end() || limit->second.context_tokens == 0) return true;
+    return llm::estimate_tokens(request.messages) + limit->second.max_tokens <=
+           limit->second.context_tokens;
+}
 
 llm::Request Agents::planner(const protocol::Unit& unit, const ProblemFacts& problem) const {
     const std::string profile_key = fmt::format("{}/round={}/candidate={}/profile", unit.problem,
@@ -91,7 +102,7 @@ llm::Request Agents::planner(const protocol::Unit& unit, const ProblemFacts& pro
         profile =
             shuffled_profile(*unit.candidate.profile, RandomStream::keyed(seed_, profile_key));
     }
-    const std::map<std::string, std::string> values = {
+    std::map<std::string, std::string> values = {
         {"api_entries", api_list()},
         {"experiences", experience_list(unit.experiences)},
         {"input_shapes", shape_list(problem.input_shapes)},
@@ -102,13 +113,21 @@ llm::Request Agents::planner(const protocol::Unit& unit, const ProblemFacts& pro
         {"reference", fenced(problem.reference_source, "python")}};
     llm::Request request;
     request.unit_id = unit.id;
+    request.problem = unit.problem;
     request.role = Role::kPlanner;
     request.model = model_of(models_, Role::kPlanner);
-    request.messages = {{"system", prompts_.fill("planner.system", values)},
-                        {"user", prompts_.fill("planner.user", values)}};
+    std::vector<protocol::Experience> shown = unit.experiences;
+    for (;;) {
+        request.messages = {{"system", prompts_.fill("planner.system", values)},
+                            {"user", prompts_.fill("planner.user", values)}};
+        if (shown.empty() || fits(request)) break;
+        request.trimmed.push_back("experience " + shown.back().id);
+        shown.pop_back();
+        values["experiences"] = experience_list(shown);
+    }
     request.context.source = unit.candidate.source;
     request.context.profile = unit.candidate.profile;
-    request.context.experiences = unit.experiences;
+    request.context.experiences = std::move(shown);
     request.context.input_shapes = problem.input_shapes;
     request.context.seed = call_seed(seed_, unit, Role::kPlanner, 0);
     return request;
@@ -126,6 +145,7 @@ llm::Request Agents::executor(const protocol::Unit& unit, const ProblemFacts& pr
         {"reference", fenced(problem.reference_source, "python")}};
     llm::Request request;
     request.unit_id = unit.id;
+    request.problem = unit.problem;
     request.role = Role::kExecutor;
     request.sample = sample;
     request.model = model_of(models_, Role::kExecutor);
@@ -139,6 +159,34 @@ llm::Request Agents::executor(const protocol::Unit& unit, const ProblemFacts& pr
     return request;
 }
 
+llm::Request Agents::fixer(const protocol::Unit& unit, const ProblemFacts& problem,
+                           const std::string& source, const std::string& diagnostics, int sample,
+                           int attempt) const {
+    // Calls of one role are told apart by their sample number.
+    static constexpr int kAttempts = 1000;
+    const int number = sample * kAttempts + attempt;
+    const std::map<std::string, std::string> values = {
+        {"api_entries", api_list()},
+        {"diagnostics", fenced(diagnostics, "")},
+        {"input_shapes", shape_list(problem.input_shapes)},
+        {"kernel", fenced(source, "python")},
+        {"nki_rules", prompts_.text("nki.rules")},
+        {"problem", problem_line(problem)},
+        {"reference", fenced(problem.reference_source, "python")}};
+    llm::Request request;
+    request.unit_id = unit.id;
+    request.problem = unit.problem;
+    request.role = Role::kFixer;
+    request.sample = number;
+    request.model = model_of(models_, Role::kFixer);
+    request.messages = {{"system", prompts_.fill("fixer.system", values)},
+                        {"user", prompts_.fill("fixer.user", values)}};
+    request.context.source = source;
+    request.context.input_shapes = problem.input_shapes;
+    request.context.seed = call_seed(seed_, unit, Role::kFixer, number);
+    return request;
+}
+
 llm::Request Agents::summarizer(const protocol::Unit& unit, const ProblemFacts& problem) const {
     const protocol::Experience& pair = unit.experience;
     const std::map<std::string, std::string> values = {
@@ -148,6 +196,7 @@ llm::Request Agents::summarizer(const protocol::Unit& unit, const ProblemFacts& 
         {"speedup", fmt::format("{:.3f}", pair.speedup)}};
     llm::Request request;
     request.unit_id = unit.id;
+    request.problem = unit.problem;
     request.role = Role::kSummarizer;
     request.model = model_of(models_, Role::kSummarizer);
     request.messages = {{"system", prompts_.fill("summarizer.system", values)},

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -35,21 +36,46 @@ class Prompts {
     std::map<std::string, std::string> texts_;
 };
 
-/// Builds requests. `models` maps role names to model keys; `seed` is the run's. A role without a
-/// model is Error(kConfig, "agents") when it is asked for. Same unit and seed, same request.
+/// What fits into a model: a prompt and its answer together.
+struct ContextLimit {
+    std::int64_t context_tokens = 0;  ///< 0 = not known: nothing is trimmed
+    std::int64_t max_tokens = 0;      ///< of the answer
+};
+
+/// Builds requests. `limits` by model key: a planner's prompt that would not fit is built with
+/// fewer experiences, the last ones (the oldest) left out first, and the request says which.
+/// `models` maps role names to model keys; `seed` is the run's. A role without a model is
+/// Error(kConfig, "agents") when it is asked for. Same unit and seed, same request.
 class Agents {
   public:
-    Agents(Prompts prompts, std::map<std::string, std::string> models, std::uint64_t seed);
+    Agents(Prompts prompts, std::map<std::string, std::string> models, std::uint64_t seed,
+           std::map<std::string, ContextLimit> limits = {});
     llm::Request planner(const protocol::Unit& unit, const ProblemFacts& problem) const;
     llm::Request executor(const protocol::Unit& unit, const ProblemFacts& problem,
                           const std::string& plan, int sample) const;
+    /// Asks to mend `source`, which the evaluator turned down with these words; `attempt` counts
+    /// the repairs of a sample from 0.
+    llm::Request fixer(const protocol::Unit& unit, const ProblemFacts& problem,
+                       const std::string& source, const std::string& diagnostics, int sample,
+                       int attempt) const;
     llm::Request summarizer(const protocol::Unit& unit, const ProblemFacts& problem) const;
 
   private:
+    bool fits(const llm::Request& request) const;
+
     Prompts prompts_;
     std::map<std::string, std::string> models_;
     std::uint64_t seed_;
+    std::map<std::string, ContextLimit> limits_;
 };
+
+/// True for a verdict that a fixer may mend: the checks turned the kernel down before its values
+/// were looked at.
+bool can_be_repaired(const protocol::EvaluationReply& verdict);
+/// "outcome/reason".
+std::string verdict_name(const protocol::EvaluationReply& verdict);
+/// What a fixer is told: the verdict and every finding with line, snippet, limit and remedy.
+std::string verdict_text(const protocol::EvaluationReply& verdict);
 
 /// What was found in an executor's reply.
 struct ExtractedKernel {
@@ -61,7 +87,11 @@ struct ExtractedKernel {
 /// (python, py or bare) that defines an entry function: one decorated with nki.jit, or named
 /// `kernel` or `optimized_kernel`. Backticks inside the code's strings end nothing. The error says
 /// why nothing was found.
-Result<ExtractedKernel, std::string> extract_kernel(const std::string& reply);
+///
+/// A reply of search-and-replace edits (edits.h) is applied to `parent`, when there is one: every
+/// edit must fit, or nothing is extracted.
+Result<ExtractedKernel, std::string> extract_kernel(const std::string& reply,
+                                                    const std::string& parent = "");
 
 /// Splits a summarizer's reply into title and text; an empty title when it says nothing was found.
 void parse_summary(const std::string& reply, protocol::Experience& experience);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "agents/agents.h"
+#include "agents/edits.h"
 #include "agents/fence.h"
 #include "nki/syntax/parser.h"
 #include "nki/syntax/printer.h"
@@ -95,13 +96,30 @@ Failure<std::string> nothing_found(const std::vector<Fence>& fences) {
                     fences.size())};
 }
 
+/// The kernel that the reply's edits make of `parent`.
+Result<ExtractedKernel, std::string> edited_kernel(const std::string& parent,
+                                                   const std::vector<Edit>& edits) {
+    auto text = apply_edits(parent, edits);
+    if (!text.ok()) return Failure{text.error()};
+    if (auto kernel = as_kernel(*text, false)) return std::move(*kernel);
+    return Failure{std::string("the edits leave no kernel function")};
+}
+
 }  // namespace
 
-Result<ExtractedKernel, std::string> extract_kernel(const std::string& reply) {
+Result<ExtractedKernel, std::string> extract_kernel(const std::string& reply,
+                                                    const std::string& parent) {
     if (reply.find_first_not_of(" \t\r\n") == std::string::npos) {
         return Failure{std::string("the reply is empty")};
     }
     if (auto whole = as_kernel(reply, true)) return std::move(*whole);
+    if (!parent.empty()) {
+        const auto edits = find_edits(reply);
+        if (!edits.empty()) return edited_kernel(parent, edits);
+        if (has_open_edit(reply)) {
+            return Failure{std::string("the last edit is not complete: the reply is cut off")};
+        }
+    }
     const auto fences = find_fences(reply);
     for (auto fence = fences.rbegin(); fence != fences.rend(); ++fence) {
         if (!fence->closed || !holds_python(*fence)) continue;

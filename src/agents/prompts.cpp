@@ -18,13 +18,16 @@ struct RoleTemplates {
     std::vector<std::string> placeholders;
 };
 
-const std::array<RoleTemplates, 3>& role_templates() {
-    static const std::array<RoleTemplates, 3> kRoles = {{
+const std::array<RoleTemplates, 4>& role_templates() {
+    static const std::array<RoleTemplates, 4> kRoles = {{
         {"planner",
          {"api_entries", "experiences", "input_shapes", "kernel", "nki_rules", "problem", "profile",
           "reference"}},
         {"executor",
          {"api_entries", "input_shapes", "kernel", "nki_rules", "plan", "problem", "reference"}},
+        {"fixer",
+         {"api_entries", "diagnostics", "input_shapes", "kernel", "nki_rules", "problem",
+          "reference"}},
         {"summarizer", {"fast_kernel", "problem", "slow_kernel", "speedup"}},
     }};
     return kRoles;

@@ -1,3 +1,5 @@
+#include "llm/doctor.h"
+
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -11,6 +13,7 @@
 #include "core/version.h"
 #include "eval/evaluator.h"
 #include "eval/problem.h"
+#include "llm/pricing.h"
 #include "trainium/execute.h"
 
 namespace accelopt::cli {
@@ -70,9 +73,11 @@ ExitCode doctor(const Options& options) {
     if (!options.config.empty()) {
         const auto config = config::load_run_config(options.config, {});
         show("configuration", true, options.config);
-        for (const auto& [key, model] : config.models) {
-            show("model " + key, true,
-                 model.provider + (model.key_env.empty() ? ", no key" : ", key present"));
+        const auto prices = llm::load_prices(data_path(config.prices));
+        const bool budget = config.budget_usd || config.budget_problem_usd;
+        for (const auto& finding : llm::examine_models(config.models, prices, budget)) {
+            show(finding.what, finding.good, finding.value, finding.remedy);
+            healthy = healthy && finding.good;
         }
     }
     return healthy ? ExitCode::kOk : ExitCode::kUsage;
@@ -83,7 +88,11 @@ ExitCode doctor(const Options& options) {
 void add_doctor(CLI::App& app, Action& action) {
     auto options = std::make_shared<Options>();
     auto* command = app.add_subcommand("doctor", "look for what would go wrong on this machine");
-    command->footer("Example: accelopt doctor configs/endpoint.yaml");
+    command->footer(
+        "Example: accelopt doctor configs/endpoint.yaml\n"
+        "With a configuration: are the keys there (never shown), can the endpoints be reached, do\n"
+        "they list the models, is there a price. It asks no model and spends nothing.\n"
+        "Exit code 2 when something would keep a run from working.");
     command->add_option("config", options->config, "also check this configuration");
     command->callback([options, &action] { action = [options] { return doctor(*options); }; });
 }

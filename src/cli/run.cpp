@@ -24,8 +24,7 @@ struct Options {
 
 /// Says what a run would do, and spends nothing.
 ExitCode describe_run(const cluster::RunRequest& request) {
-    const auto config = config::load_run_config(request.config_path, request.overrides);
-    for (const auto& id : config.problems) (void)eval::load_problem(id, config.shape);
+    const auto config = cluster::load_checked(request);
     const auto& s = config.search;
     const int per_problem = s.plans + (s.rounds - 1) * s.beam * s.plans;
     fmt::print("run directory  {}\n",
@@ -103,6 +102,8 @@ void add_run(CLI::App& app, Action& action) {
         "  mpirun -n 3 accelopt run configs/quickstart.yaml  a coordinator and two workers\n"
         "  accelopt run configs/quickstart.yaml --set search.rounds=8 --set run.seed=2\n"
         "  accelopt run configs/quickstart.yaml --resume     continue the newest such run\n"
+        "  accelopt run configs/batch.yaml --wait            poll for the answers of a batch "
+        "model\n"
         "As root, or with more ranks than cores, mpirun needs OMPI_ALLOW_RUN_AS_ROOT=1,\n"
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 and OMPI_MCA_rmaps_base_oversubscribe=1.\n"
         "A killed run loses nothing that was journalled: --resume on any number of ranks.");
@@ -111,6 +112,8 @@ void add_run(CLI::App& app, Action& action) {
     command->add_option("--set", options->request.overrides,
                         "override one key, e.g. --set search.beam=4 (repeatable)");
     command->add_flag("--resume", options->request.resume, "continue an interrupted run");
+    command->add_flag("--wait", options->request.wait,
+                      "wait for the answers of batch models instead of ending with code 6");
     command->add_flag("--dry-run", options->dry_run, "say what would be done and stop");
     command->add_flag("--fail-fast", options->request.fail_fast,
                       "stop at the first unit that fails for reasons of infrastructure");

@@ -1,14 +1,14 @@
 #include "cli/wiring.h"
 
-#include "llm/openai.h"
+#include "cluster/call_journal.h"
+#include "llm/registry.h"
 #include "rewrite/builtin.h"
 
 namespace accelopt::cli {
 
 llm::ProviderRegistry make_providers() {
-    llm::ProviderRegistry providers;
+    llm::ProviderRegistry providers = llm::make_providers(cluster::open_recording);
     providers["builtin"] = rewrite::make_builtin_provider();
-    providers["openai"] = llm::make_openai_provider();
     return providers;
 }
 

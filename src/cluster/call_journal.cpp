@@ -1,6 +1,7 @@
 #include "cluster/call_journal.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
@@ -55,9 +56,20 @@ bool worth_asking_again(LlmOutcome outcome) {
 
 }  // namespace
 
-void JournalCallLog::reserve(const llm::Request& request, int attempt) {
+void JournalCallLog::withdraw(const llm::Request& request, int attempt) {
     Json json = call_json(request);
     json["attempt"] = attempt;
+    json["unsent"] = true;
+    journal_.append(store::RecordType::kLlmReserved, dump(json));
+}
+
+void JournalCallLog::reserve(const llm::Request& request, int attempt,
+                             std::optional<double> max_usd) {
+    Json json = call_json(request);
+    json["attempt"] = attempt;
+    json["problem"] = request.problem;
+    json["max_usd"] = max_usd ? Json(*max_usd) : Json(nullptr);
+    if (!request.trimmed.empty()) json["trimmed"] = request.trimmed;
     journal_.append(store::RecordType::kLlmReserved, dump(json));
 }
 
@@ -78,26 +90,58 @@ void JournalCallLog::record_reply(const llm::Request& request, const llm::Reply&
     journal_.append(store::RecordType::kLlmReply, dump(json));
 }
 
-JournalReplies::JournalReplies(const std::string& directory) {
+JournalReplies::JournalReplies(const std::string& directory, Scope scope) {
+    std::map<std::string, std::pair<std::string, llm::Reply>> failed;
     for (const auto& path : store::journal_files(directory)) {
-        store::read_journal(path, [this](const store::Record& record) {
-            if (record.type != store::RecordType::kLlmReply) return;
-            const Json json = Json::parse(record.payload);
-            llm::Reply reply;
-            const auto outcome = protocol::parse_llm_outcome(json.at("outcome").get<std::string>());
-            if (!outcome) return;
-            reply.outcome = *outcome;
-            reply.text = json.at("text").get<std::string>();
-            reply.reasoning = json.at("reasoning").get<std::string>();
-            reply.error = json.at("error").get<std::string>();
-            for (const auto& row : json.at("tries")) {
-                reply.tries.push_back(protocol::parse_ledger_row(row.get<std::string>()));
-            }
-            replies_[call_key(json.at("unit").get<std::string>(),
-                              json.at("role").get<std::string>(), json.at("sample").get<int>())] = {
-                json.at("request_sha256").get<std::string>(), std::move(reply)};
-        });
+        store::read_journal(path, [&](const store::Record& record) { read(record, failed); });
     }
+    // `merge` leaves what is there: an answer counts more than the failures before it.
+    if (scope == Scope::kAllCalls) replies_.merge(failed);
+}
+
+void JournalReplies::read(const store::Record& record,
+                          std::map<std::string, std::pair<std::string, llm::Reply>>& failed) {
+    if (record.type == store::RecordType::kLlmTry) {
+        const auto row = protocol::parse_ledger_row(record.payload);
+        auto& [hash, reply] =
+            failed[call_key(row.unit_id, protocol::to_string(row.role), row.sample)];
+        if (row.attempt == 0) reply.tries.clear();  // a later launch began again
+        hash = row.request_sha256;
+        reply.outcome = row.outcome;
+        reply.error = row.error;
+        reply.tries.push_back(row);
+        return;
+    }
+    if (record.type != store::RecordType::kLlmReply) return;
+    const Json json = Json::parse(record.payload);
+    llm::Reply reply;
+    const auto outcome = protocol::parse_llm_outcome(json.at("outcome").get<std::string>());
+    if (!outcome) return;
+    reply.outcome = *outcome;
+    reply.text = json.at("text").get<std::string>();
+    reply.reasoning = json.at("reasoning").get<std::string>();
+    reply.error = json.at("error").get<std::string>();
+    for (const auto& row : json.at("tries")) {
+        reply.tries.push_back(protocol::parse_ledger_row(row.get<std::string>()));
+    }
+    replies_[call_key(json.at("unit").get<std::string>(), json.at("role").get<std::string>(),
+                      json.at("sample").get<int>())] = {
+        json.at("request_sha256").get<std::string>(), std::move(reply)};
+}
+
+std::string recording_folder(const std::string& directory) {
+    const bool has_journal = std::filesystem::is_directory(directory + "/journal");
+    const std::string folder = has_journal ? directory + "/journal" : directory;
+    if (!std::filesystem::is_directory(folder) || store::journal_files(folder).empty()) {
+        throw Error(ErrorSource::kUser, "replay",
+                    directory + " holds no recorded run (no journal)");
+    }
+    return folder;
+}
+
+std::shared_ptr<llm::ReplySource> open_recording(const std::string& directory) {
+    return std::make_shared<JournalReplies>(recording_folder(directory),
+                                            JournalReplies::Scope::kAllCalls);
 }
 
 std::optional<llm::Reply> JournalReplies::find(const llm::Request& request) {
@@ -108,42 +152,62 @@ std::optional<llm::Reply> JournalReplies::find(const llm::Request& request) {
     return it->second.second;
 }
 
-WorkerPacer::WorkerPacer(std::optional<double> budget_usd, std::optional<std::int64_t> budget_calls,
-                         Clock& clock, Report report, ReportHold report_hold)
-    : budget_usd_(budget_usd),
-      budget_calls_(budget_calls),
-      clock_(clock),
-      report_(std::move(report)),
-      report_hold_(std::move(report_hold)) {}
+WorkerPacer::WorkerPacer(bool limited, Clock& clock, Coordinator coordinator)
+    : limited_(limited), clock_(clock), coordinator_(std::move(coordinator)) {}
 
-std::optional<double> WorkerPacer::delay(const std::string& model) {
-    if (budget_usd_ && own_usd_ + other_usd_ >= *budget_usd_) return std::nullopt;
-    if (budget_calls_ && own_calls_ + other_calls_ >= *budget_calls_) return std::nullopt;
-    const auto it = hold_until_.find(model);
-    if (it == hold_until_.end()) return 0.0;
-    return std::max(0.0, it->second - clock_.monotonic_s());
+llm::Admission WorkerPacer::admit(const llm::Reservation& reservation) {
+    using Verdict = llm::Admission::Verdict;
+    // The coordinator's answer comes within a turn of its loop.
+    static constexpr double kTurn_s = 0.002;
+    static constexpr double kAskAgain_s = 0.1;
+    const double now = clock_.monotonic_s();
+    const auto held = hold_until_.find(reservation.model);
+    if (held != hold_until_.end() && held->second > now) {
+        return {Verdict::kWait, held->second - now, true, ""};
+    }
+    if (!limited_) return {};
+    const auto at = asked_.find(reservation.ticket);
+    if (at == asked_.end()) {
+        asked_[reservation.ticket] = {};
+        coordinator_.reserve(reservation);
+        return {Verdict::kWait, kTurn_s, false, ""};
+    }
+    Asked& asked = at->second;
+    if (!asked.answer) return {Verdict::kWait, kTurn_s, false, ""};
+    switch (asked.answer->verdict) {
+        case Budget::Verdict::kGranted:
+            return {};
+        case Budget::Verdict::kSpent:
+            return {Verdict::kSpent, 0, false, asked.answer->why};
+        case Budget::Verdict::kWait:
+            break;
+    }
+    if (asked.again_s == 0) asked.again_s = now + kAskAgain_s;
+    if (now < asked.again_s) return {Verdict::kWait, asked.again_s - now, false, ""};
+    asked = {};
+    coordinator_.reserve(reservation);
+    return {Verdict::kWait, kTurn_s, false, ""};
+}
+
+void WorkerPacer::settle(const llm::Reservation& reservation, const protocol::LedgerRow* row) {
+    // What was spent first: for a moment it counts twice, never not at all.
+    if (row && !row->replayed) coordinator_.spent(*row);
+    if (asked_.erase(reservation.ticket) > 0) coordinator_.release(reservation.ticket);
+}
+
+void WorkerPacer::answered(std::uint64_t ticket, Budget::Answer answer) {
+    const auto at = asked_.find(ticket);
+    if (at != asked_.end()) at->second.answer = std::move(answer);
 }
 
 void WorkerPacer::hold(const std::string& model, double seconds) {
     hold_from_peer(model, seconds);
-    report_hold_(model, seconds);
+    coordinator_.hold(model, seconds);
 }
 
 void WorkerPacer::hold_from_peer(const std::string& model, double seconds) {
     double& until = hold_until_[model];
     until = std::max(until, clock_.monotonic_s() + seconds);
-}
-
-void WorkerPacer::spent(const protocol::LedgerRow& row) {
-    if (row.replayed) return;
-    own_usd_ += row.cost_usd.value_or(0.0);
-    ++own_calls_;
-    report_(row);
-}
-
-void WorkerPacer::set_others(double usd, std::int64_t calls) {
-    other_usd_ = usd;
-    other_calls_ = calls;
 }
 
 }  // namespace accelopt::cluster

@@ -9,11 +9,11 @@
 #include <set>
 #include <utility>
 
+#include "cluster/budget.h"
 #include "cluster/framing.h"
+#include "cluster/run_context.h"
 #include "core/hash.h"
 #include "core/version.h"
-#include "nki/syntax/parser.h"
-#include "nki/syntax/printer.h"
 #include "store/archive.h"
 #include "store/journal.h"
 
@@ -25,6 +25,15 @@ using protocol::UnitResult;
 using Json = nlohmann::ordered_json;
 
 namespace {
+
+/// The first outcome of a unit's calls with which no other call of the run can fare better.
+std::optional<protocol::LlmOutcome> ending_outcome(const UnitResult& result) {
+    if (ends_run(result.plan_outcome)) return result.plan_outcome;
+    for (const auto& sample : result.samples) {
+        if (ends_run(sample.llm_outcome)) return sample.llm_outcome;
+    }
+    return std::nullopt;
+}
 
 struct Lease {
     std::int64_t id = 0;
@@ -38,39 +47,6 @@ struct Verdict {
     std::vector<int> waiting;  ///< ranks that asked meanwhile
 };
 
-search::CampaignOptions campaign_options(const config::RunConfig& config) {
-    search::CampaignOptions o;
-    o.strategy = config.search.strategy;
-    o.variant = config.search.variant;
-    o.beam = config.search.beam;
-    o.plans = config.search.plans;
-    o.samples = config.search.samples;
-    o.rounds = config.search.rounds;
-    o.elitist = config.search.elitist;
-    o.memory_scope = config.memory.scope;
-    o.top_k = config.memory.top_k;
-    o.capacity = config.memory.capacity;
-    o.positive_threshold = config.memory.positive_threshold;
-    o.negative_threshold = config.memory.negative_threshold;
-    o.seed = config.seed;
-    return o;
-}
-
-std::vector<search::ProblemStart> problem_starts(const config::RunConfig& config) {
-    std::vector<search::ProblemStart> starts;
-    for (const auto& id : config.problems) {
-        const eval::Problem problem = eval::load_problem(id, config.shape);
-        auto module = nki::parse(problem.baseline_source);
-        if (!module.ok()) {
-            throw Error(ErrorSource::kConfig, "baseline",
-                        problem.baseline_path + ":" + std::to_string(module.error().line) + ": " +
-                            module.error().message);
-        }
-        starts.push_back({id, problem.baseline_source, nki::normalised_hash(*module)});
-    }
-    return starts;
-}
-
 }  // namespace
 
 struct Coordinator::State {
@@ -79,7 +55,8 @@ struct Coordinator::State {
           transport(transport_in),
           clock(clock_in),
           campaign(campaign_options(context.config), problem_starts(context.config)),
-          started_s(clock.monotonic_s()) {}
+          started_s(clock.monotonic_s()),
+          budget(budget_limits(context.config)) {}
 
     RunContext context;
     Transport& transport;
@@ -105,6 +82,7 @@ struct Coordinator::State {
     };
     std::map<int, Spend> spend;  ///< by rank; -1 = earlier launches
     bool spend_unknown = false;
+    Budget budget;
     std::optional<ExitCode> ending;
     std::optional<ExitCode> finished;
     std::string end_reason;
@@ -120,7 +98,9 @@ struct Coordinator::State {
     void claim(int rank, const std::string& key);
     void evaluated(int rank, const std::string& payload);
     void book(int rank, const std::string& payload);
+    void reserve(int rank, const std::string& payload);
     bool hand_out();
+    void lease_one(int rank);
     std::size_t pick_for(int rank) const;
     int owner_of(const Unit& unit) const;
     bool works(int rank) const { return rank != 0 || context.coordinator_works; }
@@ -131,8 +111,11 @@ struct Coordinator::State {
 
 void Coordinator::State::adopt_earlier_launches() {
     const std::string folder = context.directory + "/journal";
+    store::OpenReservations reservations;
     for (const auto& path : store::journal_files(folder)) {
-        store::read_journal(path, [this](const store::Record& record) {
+        reservations.start_journal();
+        store::read_journal(path, [&](const store::Record& record) {
+            reservations.take(record);
             switch (record.type) {
                 case store::RecordType::kUnitResult: {
                     auto result = protocol::parse_unit_result(record.payload);
@@ -154,6 +137,7 @@ void Coordinator::State::adopt_earlier_launches() {
                     if (row.replayed) return;
                     spend[-1].usd += row.cost_usd.value_or(0);
                     ++spend[-1].calls;
+                    budget.book(row);
                     spend_unknown = spend_unknown || !row.cost_usd;
                     return;
                 }
@@ -166,6 +150,17 @@ void Coordinator::State::adopt_earlier_launches() {
             }
         });
     }
+    double usd = 0;
+    const auto open = reservations.open();
+    for (const auto& reservation : open) {
+        budget.book_possible(reservation);
+        usd += reservation.max_usd.value_or(0);
+    }
+    if (open.empty()) return;
+    lines.push_back(fmt::format(
+        "{} tries were in flight when an earlier launch ended: possibly spent, up to ${:.4f}, "
+        "which counts against the budgets",
+        open.size(), usd));
 }
 
 void Coordinator::State::record_event(const std::string& kind, const std::string& text) {
@@ -178,8 +173,6 @@ void Coordinator::State::greet_workers() {
     for (int rank = 0; rank < transport.size(); ++rank) {
         if (!works(rank)) continue;
         transport.send(rank, Mailbox::kWorker, MessageType::kStart, payload);
-        transport.send(rank, Mailbox::kWorker, MessageType::kSpend,
-                       frame(std::to_string(spend[-1].usd), std::to_string(spend[-1].calls)));
     }
 }
 
@@ -206,6 +199,12 @@ void Coordinator::State::handle(const Message& message) {
         case MessageType::kEvaluated:
             evaluated(message.source, message.payload);
             return;
+        case MessageType::kReserve:
+            reserve(message.source, message.payload);
+            return;
+        case MessageType::kRelease:
+            budget.release(std::to_string(message.source) + ":" + message.payload);
+            return;
         case MessageType::kSpent:
             book(message.source, message.payload);
             return;
@@ -215,13 +214,13 @@ void Coordinator::State::handle(const Message& message) {
                 transport.send(rank, Mailbox::kWorker, MessageType::kHold, message.payload);
             }
             return;
-        case MessageType::kFatal:
-            record_event("worker_failed",
-                         fmt::format("rank {}: {}", message.source, message.payload));
-            lines.push_back(
-                fmt::format("rank {} cannot go on: {}", message.source, message.payload));
-            end(ExitCode::kInternal, message.payload);
+        case MessageType::kFatal: {
+            const auto [code, why] = unframe(message.payload);
+            record_event("worker_failed", fmt::format("rank {}: {}", message.source, why));
+            lines.push_back(fmt::format("rank {} cannot go on: {}", message.source, why));
+            end(static_cast<ExitCode>(std::stoi(code)), why);
             return;
+        }
         case MessageType::kInterrupted:
             record_event("signal", fmt::format("rank {} was signalled", message.source));
             end(ExitCode::kInterrupted, "interrupted");
@@ -229,7 +228,7 @@ void Coordinator::State::handle(const Message& message) {
         case MessageType::kStart:
         case MessageType::kLease:
         case MessageType::kClaimReply:
-        case MessageType::kSpend:
+        case MessageType::kReserved:
         case MessageType::kStop:
             return;
     }
@@ -243,19 +242,13 @@ void Coordinator::State::accept(int rank, UnitResult result, const std::string& 
         return;
     }
     leases.erase(it);
-    const auto out_of_budget = [](protocol::LlmOutcome outcome) {
-        return outcome == protocol::LlmOutcome::kBudget;
-    };
-    if (out_of_budget(result.plan_outcome) ||
-        std::any_of(result.samples.begin(), result.samples.end(),
-                    [&](const auto& s) { return out_of_budget(s.llm_outcome); })) {
-        // Not accepted: a resumed run with a higher budget does this unit again, and what of it
-        // is already paid for is answered from the journal.
-        if (!ending) {
-            ending = ExitCode::kBudget;
-            end_reason = "budget exhausted";
-            record_event("budget", "budget exhausted");
-        }
+    if (const auto outcome = ending_outcome(result)) {
+        // Not accepted: a resumed run does this unit again, and what of it is already paid for is
+        // answered from the journal.
+        if (ending) return;
+        ending = ends_run(*outcome);
+        end_reason = context.why_ended(*outcome);
+        record_event(std::string(protocol::to_string(*outcome)), end_reason);
         return;
     }
     journal->append(store::RecordType::kUnitResult, json);
@@ -333,18 +326,17 @@ void Coordinator::State::book(int rank, const std::string& payload) {
     spend[rank].usd += row.cost_usd.value_or(0);
     ++spend[rank].calls;
     spend_unknown = spend_unknown || !row.cost_usd;
-    if (!context.config.budget_usd && !context.config.budget_calls) return;
-    Spend total;
-    for (const auto& [who, s] : spend) {
-        total.usd += s.usd;
-        total.calls += s.calls;
-    }
-    for (int other = 0; other < transport.size(); ++other) {
-        if (other == rank || !works(other)) continue;
-        transport.send(other, Mailbox::kWorker, MessageType::kSpend,
-                       frame(std::to_string(total.usd - spend[other].usd),
-                             std::to_string(total.calls - spend[other].calls)));
-    }
+    budget.book(row);
+}
+
+void Coordinator::State::reserve(int rank, const std::string& payload) {
+    const auto [ticket, body] = unframe(payload);
+    const Json json = Json::parse(body);
+    const auto answer =
+        budget.reserve(std::to_string(rank) + ":" + ticket, json.at("model").get<std::string>(),
+                       json.at("problem").get<std::string>(), json.at("usd").get<double>());
+    transport.send(rank, Mailbox::kWorker, MessageType::kReserved,
+                   frame(ticket, std::to_string(static_cast<int>(answer.verdict)) + answer.why));
 }
 
 /// The rank whose evaluators keep a problem's references and a candidate's slice warm.
@@ -360,6 +352,15 @@ std::size_t Coordinator::State::pick_for(int rank) const {
         if (owner_of(ready[i]) == rank) return i;
     }
     return 0;
+}
+
+void Coordinator::State::lease_one(int rank) {
+    const std::size_t i = pick_for(rank);
+    Lease lease{next_lease++, rank, std::move(ready[i])};
+    ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(i));
+    transport.send(rank, Mailbox::kWorker, MessageType::kLease,
+                   frame(std::to_string(lease.id), protocol::to_json(lease.unit)));
+    leases[lease.unit.id] = std::move(lease);
 }
 
 bool Coordinator::State::hand_out() {
@@ -383,17 +384,16 @@ bool Coordinator::State::hand_out() {
         for (auto& unit : campaign.take_ready()) ready.push_back(std::move(unit));
         any = true;
     }
-    for (auto& [rank, places] : wanted) {
-        while (places > 0 && !ready.empty()) {
-            const std::size_t i = pick_for(rank);
-            Lease lease{next_lease++, rank, std::move(ready[i])};
-            ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(i));
+    // In turn: a rank may ask for more units than there are.
+    for (bool handed = true; handed && !ready.empty();) {
+        handed = false;
+        for (auto& [rank, places] : wanted) {
+            if (places == 0 || ready.empty()) continue;
             --places;
-            transport.send(rank, Mailbox::kWorker, MessageType::kLease,
-                           frame(std::to_string(lease.id), protocol::to_json(lease.unit)));
-            leases[lease.unit.id] = std::move(lease);
-            any = true;
+            lease_one(rank);
+            handed = true;
         }
+        any = any || handed;
     }
     return any;
 }

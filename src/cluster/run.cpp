@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include "cluster/call_journal.h"
 #include "cluster/coordinator.h"
 #include "cluster/progress_display.h"
 #include "cluster/run_context.h"
@@ -17,8 +18,10 @@
 #include "core/data_path.h"
 #include "core/text.h"
 #include "eval/evaluator.h"
+#include "llm/batch.h"
 #include "llm/model_options.h"
 #include "llm/pricing.h"
+#include "llm/retry.h"
 #include "store/archive.h"
 #include "store/journal.h"
 
@@ -100,6 +103,9 @@ void check_same_experiment(const config::RunConfig& stored, const config::RunCon
             c.verify_seeds.size(), c.verify_published_seeds ? " published" : "",
             c.verify_stress ? " stress" : "");
         for (const auto& [role, model] : c.agents) text += "agents." + role + "=" + model + "\n";
+        if (c.agents.contains("fixer")) {
+            text += fmt::format("agents.fixer.attempts={}\n", c.fixer_attempts);
+        }
         for (const auto& [key, m] : c.models) {
             text += fmt::format("models.{}={}/{}/{}/{}/{}\n", key, m.provider, m.name,
                                 m.temperature, m.max_tokens, m.reasoning.value_or(""));
@@ -119,6 +125,18 @@ void check_same_experiment(const config::RunConfig& stored, const config::RunCon
     }
 }
 
+/// Finds answer files of another run before anything is asked.
+void check_batches(const RunContext& context) {
+    for (const auto& [key, model] : context.config.models) {
+        if (model.provider != "batch") continue;
+        llm::ModelOptions options;
+        options.key = key;
+        options.folder = model.folder;
+        context.place(options);
+        (void)llm::read_batch_answers(options.folder + "/answers", options.run_id);
+    }
+}
+
 struct OpenedRun {
     RunContext context;
     std::unique_ptr<store::RunLock> lock;
@@ -126,12 +144,8 @@ struct OpenedRun {
 
 OpenedRun open_run(const RunRequest& request, Transport& transport) {
     OpenedRun run;
-    config::RunConfig config = config::load_run_config(request.config_path, request.overrides);
-    for (const auto& id : config.problems) (void)eval::load_problem(id, config.shape);
     // Everything that can be wrong is found before the run has a directory or spends a cent.
-    llm::require_prices(config.models, llm::load_prices(data_path(config.prices)),
-                        config.budget_usd.has_value());
-    (void)agents::Prompts(data_path(config.prompts));
+    config::RunConfig config = load_checked(request);
     run.context.machine_hash = eval::load_machine(config.target).hash;
     std::string directory;
     if (request.resume) {
@@ -159,6 +173,7 @@ OpenedRun open_run(const RunRequest& request, Transport& transport) {
     const auto& works = run.context.config.coordinator_works;
     run.context.coordinator_works = transport.size() == 1 || works.value_or(transport.size() == 2);
     (void)run.context.secret();  // a missing secret_env is found before anything starts
+    check_batches(run.context);
     return run;
 }
 
@@ -259,6 +274,37 @@ RunOutcome work(const WorkerHost& host, Transport& transport) {
 }
 
 }  // namespace
+
+config::RunConfig load_checked(const RunRequest& request) {
+    config::RunConfig config = config::load_run_config(request.config_path, request.overrides);
+    if (request.wait) {
+        std::vector<std::string> overrides = request.overrides;
+        for (const auto& [key, model] : config.models) {
+            if (model.provider == "batch") overrides.push_back("models." + key + ".wait=true");
+        }
+        if (overrides.size() == request.overrides.size()) {
+            throw Error(ErrorSource::kUser, "wait",
+                        "--wait waits for the answers of batch models, and " + request.config_path +
+                            " has none");
+        }
+        config = config::load_run_config(request.config_path, overrides);
+    }
+    for (const auto& id : config.problems) (void)eval::load_problem(id, config.shape);
+    for (const auto& [key, model] : config.models) {
+        if (model.provider != "replay" || model.run.empty()) continue;
+        try {
+            (void)recording_folder(model.run);
+        } catch (const Error& error) {
+            throw Error(ErrorSource::kConfig, "replay",
+                        fmt::format("{}: models.{}.run: {}", model.where, key, error.what()));
+        }
+    }
+    llm::check_models(config.models, llm::load_prices(data_path(config.prices)),
+                      config.budget_usd || config.budget_problem_usd);
+    (void)llm::load_retry_options(data_path(config.retry));
+    (void)agents::Prompts(data_path(config.prompts));
+    return config;
+}
 
 std::string planned_directory(const std::string& name, const std::string& directory, bool resume) {
     if (directory != "auto") return directory;

@@ -6,6 +6,7 @@
 
 #include "cluster/transport/transport.h"
 #include "cluster/worker.h"
+#include "config/run_config.h"
 #include "core/error.h"
 
 namespace accelopt::cluster {
@@ -15,6 +16,7 @@ struct RunRequest {
     std::string config_path;
     std::vector<std::string> overrides;  ///< --set key=value
     bool resume = false;
+    bool wait = false;       ///< batch models poll for their answers instead of ending the run
     bool fail_fast = false;  ///< stop at the first infrastructure failure
 };
 
@@ -28,6 +30,10 @@ struct RunOutcome {
 /// exit code. Rank 0 loads the configuration, creates or reopens the run directory (Error(kUser)
 /// with code "exists" or "locked" when it may not), coordinates, publishes rounds and run.h5.
 RunOutcome run_campaign(const RunRequest& request, const WorkerHost& host, Transport& transport);
+
+/// Loads the configuration of a request and checks it as far as that can be done without a run
+/// directory: problems, models, prices, retry policy, prompts. Nothing is spent, no key is read.
+config::RunConfig load_checked(const RunRequest& request);
 
 /// The run directory that `--resume` of this configuration would reopen, or that a new run would
 /// create; for --dry-run and messages.

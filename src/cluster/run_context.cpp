@@ -12,8 +12,12 @@
 #include "core/hash.h"
 #include "core/text.h"
 #include "core/version.h"
+#include "nki/syntax/parser.h"
+#include "nki/syntax/printer.h"
 
 namespace accelopt::cluster {
+
+using protocol::LlmOutcome;
 
 std::string RunContext::serialise() const {
     std::ostringstream header;
@@ -59,11 +63,109 @@ std::string RunContext::evaluation_key(const std::string& problem,
         .substr(0, 32);
 }
 
+void RunContext::place(llm::ModelOptions& options) const {
+    options.run_id = sha256_hex(directory).substr(0, 8);
+    if (options.folder == "auto") options.folder = directory + "/batch/" + options.key;
+}
+
+std::string RunContext::why_ended(LlmOutcome outcome) const {
+    if (outcome == LlmOutcome::kBudget) return "budget exhausted";
+    if (outcome == LlmOutcome::kQuotaExhausted) {
+        return "a model's service says that its quota is used up";
+    }
+    if (outcome == LlmOutcome::kAuth) {
+        return "a model's service refuses the key, or cannot be trusted (accelopt doctor says "
+               "more)";
+    }
+    std::vector<std::string> folders;
+    for (const auto& [key, model] : config.models) {
+        if (model.provider != "batch") continue;
+        llm::ModelOptions options;
+        options.key = key;
+        options.folder = model.folder;
+        place(options);
+        folders.push_back("answer " + options.folder + "/requests/*.jsonl into " + options.folder +
+                          "/answers");
+    }
+    return "waiting for batch answers: " + join(folders, "; ");
+}
+
 std::string RunContext::cache_directory() const {
     if (config.evaluator_cache) return *config.evaluator_cache;
     const char* temporary = std::getenv("TMPDIR");
     return std::string(temporary && *temporary ? temporary : "/tmp") + "/accelopt-cache-" +
            std::to_string(getuid());
+}
+
+std::optional<ExitCode> ends_run(LlmOutcome outcome) {
+    switch (outcome) {
+        case LlmOutcome::kCancelled:  // a question of a batch, without an answer so far
+            return ExitCode::kInterrupted;
+        case LlmOutcome::kBudget:
+        case LlmOutcome::kQuotaExhausted:
+            return ExitCode::kBudget;
+        case LlmOutcome::kAuth:
+            return ExitCode::kUsage;
+        case LlmOutcome::kOk:
+        case LlmOutcome::kTruncatedStream:
+        case LlmOutcome::kLength:
+        case LlmOutcome::kReasoningExhausted:
+        case LlmOutcome::kRefused:
+        case LlmOutcome::kFiltered:
+        case LlmOutcome::kMalformed:
+        case LlmOutcome::kEmpty:
+        case LlmOutcome::kRateLimited:
+        case LlmOutcome::kOverloaded:
+        case LlmOutcome::kServerError:
+        case LlmOutcome::kContextOverflow:
+        case LlmOutcome::kTimeout:
+            return std::nullopt;
+    }
+    return std::nullopt;
+}
+
+BudgetLimits budget_limits(const config::RunConfig& config) {
+    BudgetLimits limits;
+    limits.usd = config.budget_usd;
+    limits.calls = config.budget_calls;
+    limits.problem_usd = config.budget_problem_usd;
+    for (const auto& [key, model] : config.models) {
+        if (model.budget_usd) limits.model_usd[key] = *model.budget_usd;
+    }
+    return limits;
+}
+
+search::CampaignOptions campaign_options(const config::RunConfig& config) {
+    search::CampaignOptions o;
+    o.strategy = config.search.strategy;
+    o.variant = config.search.variant;
+    o.beam = config.search.beam;
+    o.plans = config.search.plans;
+    o.samples = config.search.samples;
+    o.rounds = config.search.rounds;
+    o.elitist = config.search.elitist;
+    o.memory_scope = config.memory.scope;
+    o.top_k = config.memory.top_k;
+    o.capacity = config.memory.capacity;
+    o.positive_threshold = config.memory.positive_threshold;
+    o.negative_threshold = config.memory.negative_threshold;
+    o.seed = config.seed;
+    return o;
+}
+
+std::vector<search::ProblemStart> problem_starts(const config::RunConfig& config) {
+    std::vector<search::ProblemStart> starts;
+    for (const auto& id : config.problems) {
+        const eval::Problem problem = eval::load_problem(id, config.shape);
+        auto module = nki::parse(problem.baseline_source);
+        if (!module.ok()) {
+            throw Error(ErrorSource::kConfig, "baseline",
+                        problem.baseline_path + ":" + std::to_string(module.error().line) + ": " +
+                            module.error().message);
+        }
+        starts.push_back({id, problem.baseline_source, nki::normalised_hash(*module)});
+    }
+    return starts;
 }
 
 int automatic_slots(int workers_on_node) {

@@ -1,11 +1,17 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "agents/agents.h"
+#include "cluster/budget.h"
 #include "config/run_config.h"
+#include "core/error.h"
 #include "eval/problem.h"
+#include "llm/provider.h"
+#include "search/campaign.h"
 
 namespace accelopt::cluster {
 
@@ -27,9 +33,25 @@ struct RunContext {
     std::string evaluation_key(const std::string& problem, const std::string& source) const;
     /// Node-local folder of the reference cache.
     std::string cache_directory() const;
+    /// Fills what a model's options take from the run: the mark of its batches, and their folder.
+    void place(llm::ModelOptions& options) const;
+    /// Why a run ended with an outcome that ends it, and what to do about it.
+    std::string why_ended(protocol::LlmOutcome outcome) const;
     /// Number in the worker's journal name; rank 0's own number belongs to the coordinator.
     int journal_rank(int rank) const { return rank == 0 ? ranks : rank; }
 };
+
+/// How a run ends, resumable, that had a call with this outcome; nullopt for an outcome that says
+/// nothing about the calls to come.
+std::optional<ExitCode> ends_run(protocol::LlmOutcome outcome);
+
+/// The budgets of a configuration.
+BudgetLimits budget_limits(const config::RunConfig& config);
+
+/// The search of a configuration, and where each of its problems starts. Error(kConfig, "baseline")
+/// with file:line when a baseline does not parse.
+search::CampaignOptions campaign_options(const config::RunConfig& config);
+std::vector<search::ProblemStart> problem_starts(const config::RunConfig& config);
 
 /// Evaluator processes per worker when `evaluator.slots` is auto: the node's cores shared among its
 /// workers, at least one.

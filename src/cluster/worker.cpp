@@ -1,27 +1,15 @@
 #include "cluster/worker.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <deque>
-#include <list>
-#include <map>
-#include <thread>
+#include <nlohmann/json.hpp>
 #include <utility>
-#include <vector>
 
-#include "agents/agents.h"
-#include "cluster/call_journal.h"
-#include "cluster/framing.h"
-#include "cluster/run_context.h"
+#include "cluster/worker_state.h"
 #include "config/run_config.h"
 #include "core/data_path.h"
-#include "eval/evaluator.h"
 #include "eval/problem.h"
-#include "llm/client.h"
 #include "llm/model_options.h"
-#include "store/journal.h"
+#include "llm/retry.h"
 
 namespace accelopt::cluster {
 
@@ -34,77 +22,13 @@ using protocol::UnitResult;
 
 namespace {
 
-/// A unit in progress.
-struct Task {
-    Unit unit;
-    UnitResult result;
-    int open_samples = 0;
-};
-
-/// What a finished model call or a claimed evaluation belongs to.
-struct Waiting {
-    Task* task = nullptr;
-    protocol::Role role = protocol::Role::kPlanner;
-    int sample = -1;
-};
+/// Units at a time where models are asked over the network: with one or two samples each, 256 calls
+/// and more are in flight.
+constexpr int kRemoteUnits = 256;
+/// Units at a time where models answer in batches: a round is one file.
+constexpr int kBatchUnits = 100'000;
 
 }  // namespace
-
-struct Worker::State {
-    State(WorkerHost host_in, Transport& transport_in, Clock& clock_in)
-        : host(std::move(host_in)), transport(transport_in), clock(clock_in) {}
-
-    WorkerHost host;
-    Transport& transport;
-    Clock& clock;
-    std::optional<ExitCode> stopped;
-
-    // Set by kStart.
-    bool started = false;
-    RunContext context;
-    std::unique_ptr<store::JournalWriter> journal;
-    std::shared_ptr<WorkerPacer> pacer;
-    std::unique_ptr<llm::Client> client;
-    std::unique_ptr<eval::EvaluatorPool> pool;
-    std::unique_ptr<agents::Agents> agents;
-    std::map<std::string, agents::ProblemFacts> facts;
-    int capacity = 1;
-    int requested = 0;
-
-    std::list<Task> tasks;
-    std::map<std::uint64_t, Waiting> calls;              ///< by llm call
-    std::map<std::string, std::vector<Waiting>> claims;  ///< by evaluation key
-    struct ClaimedKernel {
-        std::string problem;
-        std::string source;
-    };
-    std::map<std::string, ClaimedKernel> claimed;  ///< by key, until the verdict
-
-    void tell(MessageType type, std::string payload) {
-        transport.send(0, Mailbox::kCoordinator, type, std::move(payload));
-    }
-
-    void start(const std::string& payload);
-    void handle(const Message& message);
-    void begin(std::int64_t lease, Unit unit);
-    void ask(Task& task, protocol::Role role, int sample, llm::Request request);
-    template <typename Action>
-    void within_unit(Task& task, Action action);
-    void abandon(Task& task, const std::string& why);
-    void open(Task& task);
-    void answered(const llm::Completion& completion);
-    void route(const Waiting& waiting, const llm::Completion& completion);
-    void planned(Task& task, const llm::Reply& reply);
-    void executed(Task& task, int index, const llm::Reply& reply);
-    void claim(Task& task, int sample, const std::string& source);
-    void claim_answered(const std::string& payload);
-    void evaluated(const protocol::EvaluationReply& reply);
-    void deliver(const std::string& key, const protocol::EvaluationReply& reply, bool shared);
-    void finish(Task& task);
-    void request_units();
-    protocol::EvaluationRequest evaluation_request(const std::string& problem,
-                                                   const std::string& source) const;
-};
 
 void Worker::State::start(const std::string& payload) {
     context = RunContext::parse(payload);
@@ -114,23 +38,20 @@ void Worker::State::start(const std::string& payload) {
     auto replies = std::make_shared<JournalReplies>(context.directory + "/journal");
     journal = std::make_unique<store::JournalWriter>(context.directory + "/journal",
                                                      context.journal_rank(rank), context.launch);
-    pacer = std::make_shared<WorkerPacer>(
-        config.budget_usd, config.budget_calls, clock,
-        [this](const protocol::LedgerRow& row) {
-            tell(MessageType::kSpent, protocol::to_json(row));
-        },
-        [this](const std::string& model, double seconds) {
-            tell(MessageType::kHold, frame(std::to_string(seconds), model));
-        });
+    pacer = std::make_shared<WorkerPacer>(budget_limits(config).any(), clock, reports());
     std::map<std::string, llm::ModelOptions> models;
     bool all_builtin = true;
+    bool batched = false;
     for (const auto& [key, model] : config.models) {
-        models[key] = llm::make_model_options(model);
+        auto& options = models[key] = llm::make_model_options(model);
+        context.place(options);
         all_builtin = all_builtin && model.provider == "builtin";
+        batched = batched || model.provider == "batch";
     }
     client = std::make_unique<llm::Client>(
         std::move(models), host.providers(), llm::load_prices(data_path(config.prices)), replies,
-        std::make_shared<JournalCallLog>(*journal), pacer, clock, config.seed);
+        std::make_shared<JournalCallLog>(*journal), pacer, clock, config.seed,
+        llm::load_retry_options(data_path(config.retry)));
     eval::PoolOptions options;
     options.program = host.evaluator_program;
     options.slots = config.evaluator_slots
@@ -139,15 +60,37 @@ void Worker::State::start(const std::string& payload) {
     options.cache_directory = context.cache_directory();
     options.cache_bytes = static_cast<std::int64_t>(config.evaluator_cache_gib * (1LL << 30));
     // Builtin units cost evaluations only; units of remote models mostly wait for the network.
-    capacity = all_builtin ? options.slots + 1 : std::max(32, 4 * options.slots);
+    capacity = all_builtin ? options.slots + 1 : std::max(kRemoteUnits, 4 * options.slots);
+    if (batched) capacity = kBatchUnits;
     pool = std::make_unique<eval::EvaluatorPool>(std::move(options));
+    std::map<std::string, agents::ContextLimit> limits;
+    for (const auto& [key, model] : config.models) {
+        limits[key] = {model.context_tokens.value_or(0), model.max_tokens};
+    }
     agents = std::make_unique<agents::Agents>(agents::Prompts(data_path(config.prompts)),
-                                              config.agents, config.seed);
+                                              config.agents, config.seed, std::move(limits));
     for (const auto& id : config.problems) {
         const eval::Problem problem = eval::load_problem(id, config.shape);
         facts[id] = problem_facts(problem);
     }
     started = true;
+}
+
+WorkerPacer::Coordinator Worker::State::reports() {
+    WorkerPacer::Coordinator c;
+    c.reserve = [this](const llm::Reservation& r) {
+        const nlohmann::json json = {
+            {"model", r.model}, {"problem", r.problem}, {"usd", r.max_usd.value_or(0)}};
+        tell(MessageType::kReserve, frame(std::to_string(r.ticket), json.dump()));
+    };
+    c.release = [this](std::uint64_t t) { tell(MessageType::kRelease, std::to_string(t)); };
+    c.spent = [this](const protocol::LedgerRow& row) {
+        tell(MessageType::kSpent, protocol::to_json(row));
+    };
+    c.hold = [this](const std::string& model, double seconds) {
+        tell(MessageType::kHold, frame(std::to_string(seconds), model));
+    };
+    return c;
 }
 
 void Worker::State::handle(const Message& message) {
@@ -164,9 +107,10 @@ void Worker::State::handle(const Message& message) {
         case MessageType::kClaimReply:
             claim_answered(message.payload);
             return;
-        case MessageType::kSpend: {
-            const auto [usd, calls] = unframe(message.payload);
-            if (pacer) pacer->set_others(std::stod(usd), std::stoll(calls));
+        case MessageType::kReserved: {
+            const auto [ticket, body] = unframe(message.payload);
+            const auto verdict = static_cast<Budget::Verdict>(std::stoi(body.substr(0, 1)));
+            pacer->answered(std::stoull(ticket), {verdict, body.substr(1)});
             return;
         }
         case MessageType::kHold: {
@@ -181,6 +125,8 @@ void Worker::State::handle(const Message& message) {
         case MessageType::kResult:
         case MessageType::kClaim:
         case MessageType::kEvaluated:
+        case MessageType::kReserve:
+        case MessageType::kRelease:
         case MessageType::kSpent:
         case MessageType::kFatal:
         case MessageType::kInterrupted:
@@ -227,20 +173,6 @@ void Worker::State::ask(Task& task, protocol::Role role, int sample, llm::Reques
     calls[client->submit(std::move(request))] = {&task, role, sample};
 }
 
-/// The unit boundary: what goes wrong within one unit ends that unit, not the worker. A journal
-/// that cannot be written is not the unit's trouble.
-template <typename Action>
-void Worker::State::within_unit(Task& task, Action action) {
-    try {
-        action();
-    } catch (const Error& error) {
-        if (error.code() == "journal") throw;
-        abandon(task, error.what());
-    } catch (const std::exception& error) {
-        abandon(task, error.what());
-    }
-}
-
 void Worker::State::abandon(Task& task, const std::string& why) {
     task.result.failure = why;
     std::erase_if(calls, [&](const auto& entry) { return entry.second.task == &task; });
@@ -269,8 +201,10 @@ void Worker::State::route(const Waiting& waiting, const llm::Completion& complet
         case protocol::Role::kExecutor:
             executed(task, waiting.sample, completion.reply);
             return;
-        case protocol::Role::kSummarizer:
         case protocol::Role::kFixer:
+            repaired(task, waiting.sample, completion.reply);
+            return;
+        case protocol::Role::kSummarizer:
             task.result.plan_outcome = completion.reply.outcome;
             if (completion.reply.outcome == LlmOutcome::kOk) {
                 agents::parse_summary(completion.reply.text, task.result.experience);
@@ -303,99 +237,65 @@ void Worker::State::executed(Task& task, int index, const llm::Reply& reply) {
     sample.reply = reply.text;
     sample.llm_outcome = reply.outcome;
     sample.status = SampleStatus::kLlmFailed;
-    if (reply.outcome == LlmOutcome::kOk) {
-        auto kernel = agents::extract_kernel(reply.text);
-        if (!kernel.ok()) {
-            sample.status = SampleStatus::kExtractionFailed;
-        } else {
-            sample.source = kernel->source;
-            sample.source_hash = kernel->normalised_hash;
-            if (!sample.source_hash.empty() &&
-                sample.source_hash == task.unit.candidate.source_hash) {
-                sample.status = SampleStatus::kNoChange;
-            } else {
-                sample.status = SampleStatus::kEvaluated;
-                claim(task, index, sample.source);
-                return;
-            }
-        }
+    if (reply.outcome == LlmOutcome::kOk &&
+        take_kernel(task, sample, agents::extract_kernel(reply.text, task.unit.candidate.source))) {
+        return;
     }
+    close_sample(task);
+}
+
+/// Takes what was found in a reply; true when it goes to an evaluator.
+bool Worker::State::take_kernel(Task& task, Sample& sample,
+                                const Result<agents::ExtractedKernel, std::string>& kernel) {
+    if (!kernel.ok()) {
+        sample.status = SampleStatus::kExtractionFailed;
+        return false;
+    }
+    sample.source = kernel->source;
+    sample.source_hash = kernel->normalised_hash;
+    if (!sample.source_hash.empty() && sample.source_hash == task.unit.candidate.source_hash) {
+        sample.status = SampleStatus::kNoChange;
+        return false;
+    }
+    sample.status = SampleStatus::kEvaluated;
+    claim(task, sample.index, sample.source);
+    return true;
+}
+
+void Worker::State::close_sample(Task& task) {
     if (--task.open_samples == 0) finish(task);
 }
 
-/// Asks the coordinator who evaluates this kernel: every distinct text is evaluated once a run.
-void Worker::State::claim(Task& task, int sample, const std::string& source) {
-    const std::string key = context.evaluation_key(task.unit.problem, source);
-    const bool first = !claims.contains(key);
-    claims[key].push_back({&task, protocol::Role::kExecutor, sample});
-    if (!first) return;
-    claimed[key] = {task.unit.problem, source};
-    tell(MessageType::kClaim, frame(key, ""));
-}
-
-void Worker::State::claim_answered(const std::string& payload) {
-    const auto [key, body] = unframe(payload);
-    if (!claims.contains(key)) return;
-    if (!body.empty()) {
-        auto reply = protocol::parse_evaluation_reply(body);
-        require(reply.ok(), "coordinator sent a malformed verdict");
-        deliver(key, *reply, true);
-        return;
-    }
-    auto request = evaluation_request(claimed.at(key).problem, claimed.at(key).source);
-    request.id = key;
-    pool->submit(std::move(request));
-}
-
-protocol::EvaluationRequest Worker::State::evaluation_request(const std::string& problem,
-                                                              const std::string& source) const {
+/// Asks the fixer about a kernel that the checks turned down; false when there is none to ask.
+bool Worker::State::repair(Task& task, Sample& sample) {
     const auto& config = context.config;
-    protocol::EvaluationRequest request;
-    request.problem = problem;
-    request.target = config.target;
-    request.source = source;
-    request.rule = config.verify_rule;
-    request.seeds = config.verify_seeds;
-    if (config.verify_published_seeds) request.seed_rule = "published";
-    // Every kernel gets every tier, each ending at its first finding: what is wrong shows on the
-    // first input set as a rule, and nothing that is not fully verified can enter a beam.
-    request.tiers = {"legality", "timing", "seed", "values"};
-    if (config.verify_stress) request.tiers.push_back("stress");
-    request.secret = context.secret();
-    request.shape = config.shape;
-    request.limits.wall_s = config.evaluator_timeout_s;
-    request.limits.memory_bytes = static_cast<std::int64_t>(config.evaluator_memory_gib * 1e9);
-    return request;
+    const auto done = static_cast<int>(sample.repairs.size());
+    if (!config.agents.contains("fixer") || done >= config.fixer_attempts) return false;
+    const auto& verdict = *sample.evaluation;
+    if (!agents::can_be_repaired(verdict)) return false;
+    auto request = agents->fixer(task.unit, facts.at(task.unit.problem), sample.source,
+                                 agents::verdict_text(verdict), sample.index, done);
+    sample.repairs.push_back({sample.source, agents::verdict_name(verdict)});
+    ask(task, protocol::Role::kFixer, sample.index, std::move(request));
+    return true;
 }
 
-void Worker::State::evaluated(const protocol::EvaluationReply& reply) {
-    const std::string framed = frame(reply.id, protocol::to_json(reply));
-    if (reply.outcome != protocol::Outcome::kEvaluatorError) {
-        journal->append(store::RecordType::kEvaluation, framed);
-    }
-    tell(MessageType::kEvaluated, framed);
-    deliver(reply.id, reply, false);
-}
-
-void Worker::State::deliver(const std::string& key, const protocol::EvaluationReply& reply,
-                            bool shared) {
-    const auto waiting = std::exchange(claims[key], {});
-    claims.erase(key);
-    claimed.erase(key);
-    bool own = !shared;
-    for (const auto& [task, role, index] : waiting) {
-        if (own) ++task->result.physical_evaluations;
-        if (index < 0) {
-            task->result.baseline = reply;
-            finish(*task);
-        } else {
-            Sample& sample = task->result.samples[static_cast<std::size_t>(index)];
-            sample.evaluation = reply;
-            sample.shared_evaluation = !own;
-            if (--task->open_samples == 0) finish(*task);
+void Worker::State::repaired(Task& task, int index, const llm::Reply& reply) {
+    Sample& sample = task.result.samples[static_cast<std::size_t>(index)];
+    auto& repair = sample.repairs.back();
+    repair.llm_outcome = reply.outcome;
+    repair.reply = reply.text;
+    if (reply.outcome == LlmOutcome::kOk) {
+        const auto kernel = agents::extract_kernel(reply.text, repair.source);
+        // What is no other kernel leaves the verdict on the one before.
+        if (kernel.ok() && kernel->source != repair.source) {
+            sample.evaluation.reset();
+            if (take_kernel(task, sample, kernel)) return;
         }
-        own = false;
+    } else if (ends_run(reply.outcome)) {
+        sample.llm_outcome = reply.outcome;  // the unit is for a resumed run
     }
+    close_sample(task);
 }
 
 void Worker::State::finish(Task& task) {
@@ -408,6 +308,13 @@ void Worker::State::request_units() {
     if (room <= 0) return;
     requested += room;
     tell(MessageType::kRequest, std::to_string(room));
+}
+
+/// Nothing of this worker can be trusted any more; the coordinator ends the run, resumable.
+void Worker::State::fail(ExitCode code, const std::string& why) {
+    tell(MessageType::kFatal, frame(std::to_string(static_cast<int>(code)), why));
+    transport.flush(1.0);
+    stopped = code;
 }
 
 Worker::Worker(WorkerHost host, Transport& transport, Clock& clock)
@@ -435,11 +342,12 @@ bool Worker::poll(double wait_s) {
             active = true;
         }
         state.request_units();
+    } catch (const Error& error) {
+        const bool user =
+            error.source() == ErrorSource::kUser || error.source() == ErrorSource::kConfig;
+        state.fail(user ? ExitCode::kUsage : ExitCode::kInternal, error.what());
     } catch (const std::exception& error) {
-        // Nothing of this worker can be trusted any more; the coordinator ends the run, resumable.
-        state.tell(MessageType::kFatal, error.what());
-        state.transport.flush(1.0);
-        state.stopped = ExitCode::kInternal;
+        state.fail(ExitCode::kInternal, error.what());
     }
     return active;
 }

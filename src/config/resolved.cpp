@@ -2,6 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <utility>
+#include <vector>
+
 namespace accelopt::config {
 
 namespace {
@@ -33,26 +39,61 @@ std::string or_else(const std::optional<T>& value, const char* absent) {
     return value ? text(*value) : absent;
 }
 
+constexpr std::string_view kAlwaysShown[] = {"key_env",   "temperature",    "max_tokens",
+                                             "reasoning", "stream",         "timeout_s",
+                                             "max_tries", "stall_timeout_s"};
+
 std::string agents(const RunConfig& config) {
     std::string result = "agents:\n";
     for (const char* role : {"planner", "executor", "summarizer"}) {
         result += fmt::format("  {}: {{model: {}}}\n", role, text(config.agents.at(role)));
     }
-    return result + "  fixer: null\n";
+    const auto fixer = config.agents.find("fixer");
+    if (fixer == config.agents.end()) return result + "  fixer: null\n";
+    return result + fmt::format("  fixer: {{model: {}, attempts: {}}}\n", text(fixer->second),
+                                config.fixer_attempts);
 }
 
+/// What a model was given, in one order whatever the file's; what it was not given has its default.
 std::string models(const RunConfig& config) {
     std::string result = "models:\n";
     for (const auto& [key, model] : config.models) {
+        const std::vector<std::pair<const char*, std::string>> values = {
+            {"url", text(model.url)},
+            {"name", text(model.name)},
+            {"key_env", text(model.key_env)},
+            {"secret_key_env", text(model.secret_key_env)},
+            {"session_token_env", text(model.session_token_env)},
+            {"region", text(model.region)},
+            {"temperature", text(model.temperature)},
+            {"max_tokens", text(model.max_tokens)},
+            {"max_tokens_field", text(model.max_tokens_field)},
+            {"reasoning", or_else(model.reasoning, "null")},
+            {"thinking", or_else(model.thinking, "null")},
+            {"cache_prompt", text(model.cache_prompt)},
+            {"stream", text(model.stream)},
+            {"timeout_s", text(model.timeout_s)},
+            {"stall_timeout_s", text(model.stall_timeout_s)},
+            {"max_tries", text(model.max_tries)},
+            {"context_tokens", or_else(model.context_tokens, "null")},
+            {"folder", text(model.folder)},
+            {"wait", text(model.wait)},
+            {"run", text(model.run)},
+            {"fallback", or_else(model.fallback, "null")},
+            {"budget_usd", or_else(model.budget_usd, "null")},
+        };
         result += fmt::format("  {}:\n    provider: {}\n", text(key), text(model.provider));
-        if (model.provider == "builtin") continue;
-        const std::string key_env = model.key_env.empty() ? "null" : text(model.key_env);
-        result += fmt::format(
-            "    url: {}\n    name: {}\n    key_env: {}\n    temperature: {}\n    max_tokens: {}\n"
-            "    reasoning: {}\n    stream: {}\n    timeout_s: {}\n    max_tries: {}\n",
-            text(model.url), text(model.name), key_env, text(model.temperature),
-            text(model.max_tokens), or_else(model.reasoning, "null"), text(model.stream),
-            text(model.timeout_s), text(model.max_tries));
+        const bool remote = !model.url.empty();
+        for (const auto& [name, value] : values) {
+            const bool given =
+                std::find(model.given.begin(), model.given.end(), name) != model.given.end();
+            // The settings that decide what a remote model answers are always shown.
+            const bool shown =
+                remote && std::find(std::begin(kAlwaysShown), std::end(kAlwaysShown),
+                                    std::string_view(name)) != std::end(kAlwaysShown);
+            if (!given && !shown) continue;
+            result += fmt::format("    {}: {}\n", name, value == "\"\"" ? "null" : value);
+        }
     }
     return result;
 }
@@ -83,15 +124,16 @@ std::string search(const RunConfig& config) {
 
 std::string tail(const RunConfig& config) {
     return fmt::format(
-        "prices: {}\nprompts: {}\nmenu: {}\nmatrix: {{}}\n"
-        "budget:\n  usd: {}\n  calls: {}\n  wall: {}\n"
+        "prices: {}\nretry: {}\nprompts: {}\nmenu: {}\nmatrix: {{}}\n"
+        "budget:\n  usd: {}\n  calls: {}\n  wall: {}\n  problem_usd: {}\n"
         "verify:\n  rule: {}\n  seeds: {}\n  stress: {}\n"
         "evaluator:\n  slots: {}\n  timeout_s: {}\n  memory_gib: {}\n  cache: {}\n  cache_gib: {}\n"
         "cluster:\n  margin_s: {}\n  coordinator_works: {}\n"
         "store:\n  locking: {}\n  compression: {}\nnumerics:\n  isa: {}\n",
-        text(config.prices), text(config.prompts), or_else(config.menu, "null"),
+        text(config.prices), text(config.retry), text(config.prompts), or_else(config.menu, "null"),
         or_else(config.budget_usd, "null"), or_else(config.budget_calls, "null"),
-        or_else(config.budget_wall_s, "null"), text(config.verify_rule),
+        or_else(config.budget_wall_s, "null"), or_else(config.budget_problem_usd, "null"),
+        text(config.verify_rule),
         config.verify_published_seeds ? "published" : std::to_string(config.verify_seeds.size()),
         text(config.verify_stress), or_else(config.evaluator_slots, "auto"),
         text(config.evaluator_timeout_s), text(config.evaluator_memory_gib),

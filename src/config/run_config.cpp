@@ -159,32 +159,69 @@ std::string checked_url(const Section& section) {
     return url;
 }
 
-ModelConfig read_model(const Section& section, const std::string& key, Environment environment) {
-    ModelConfig model;
-    model.key = key;
-    model.where = section.where();
-    model.provider = section.get_string("provider");
-    section.require_one_of("provider", model.provider, {"openai", "builtin"});
-    if (model.provider == "builtin") {
-        for (const std::string& other : section.keys()) {
-            if (other != "provider") section.fail(other, "means nothing to the provider builtin");
-        }
-        return model;
-    }
-    model.url = checked_url(section);
-    model.name = non_empty(section, "name", section.get_string("name"));
-    model.key_env = variable_name(section, "key_env", environment).value_or("");
+/// An address where there is one; whether a provider needs one is not known here.
+std::string optional_url(const Section& section) {
+    return section.has("url") && !section.is_null("url") ? checked_url(section) : std::string();
+}
+
+void read_model_names(const Section& section, Environment environment, ModelConfig& model) {
+    const auto variable = [&](const char* key) {
+        return variable_name(section, key, environment).value_or("");
+    };
+    model.url = optional_url(section);
+    model.name = section.string_or("name", "");
+    if (section.has("name")) non_empty(section, "name", model.name);
+    model.key_env = variable("key_env");
+    model.secret_key_env = variable("secret_key_env");
+    model.session_token_env = variable("session_token_env");
+    model.region = section.optional_string("region").value_or("");
+    model.folder = non_empty(section, "folder", section.string_or("folder", model.folder));
+    model.run = section.optional_string("run").value_or("");
+    model.fallback = section.optional_string("fallback");
+}
+
+void read_model_limits(const Section& section, ModelConfig& model) {
     model.temperature = section.double_or("temperature", model.temperature);
     if (model.temperature < 0 || model.temperature > 2) {
         section.fail("temperature", fmt::format("must be 0 to 2, found {}", model.temperature));
     }
     model.max_tokens = int_between(section, "max_tokens", model.max_tokens, 1, 100'000'000);
+    model.max_tokens_field = choice(section, "max_tokens_field", model.max_tokens_field,
+                                    {"max_tokens", "max_completion_tokens"});
     model.reasoning = section.optional_string("reasoning");
     if (model.reasoning) non_empty(section, "reasoning", *model.reasoning);
+    model.thinking = section.optional_int("thinking");
+    if (model.thinking && (*model.thinking < 1024 || *model.thinking >= model.max_tokens)) {
+        section.fail("thinking",
+                     fmt::format("must be 1024 or more and less than max_tokens ({}), found {}",
+                                 model.max_tokens, *model.thinking));
+    }
+    if (model.thinking && model.temperature != 1) {
+        section.fail("thinking", "needs temperature: 1");
+    }
+    model.cache_prompt = section.bool_or("cache_prompt", model.cache_prompt);
     model.stream = section.bool_or("stream", model.stream);
-    if (model.stream) not_supported(section, "stream", "true", "false");
+    model.wait = section.bool_or("wait", model.wait);
     model.timeout_s = positive(section, "timeout_s", section.double_or("timeout_s", 600));
+    model.stall_timeout_s = number_at_least(section, "stall_timeout_s", model.stall_timeout_s, 0);
     model.max_tries = int_between(section, "max_tries", model.max_tries, 1, 1000);
+    model.context_tokens = section.optional_int("context_tokens");
+    if (model.context_tokens && *model.context_tokens <= model.max_tokens) {
+        section.fail("context_tokens", fmt::format("must be more than max_tokens ({}), found {}",
+                                                   model.max_tokens, *model.context_tokens));
+    }
+    model.budget_usd = section.optional_double("budget_usd");
+    if (model.budget_usd) positive(section, "budget_usd", *model.budget_usd);
+}
+
+ModelConfig read_model(const Section& section, const std::string& key, Environment environment) {
+    ModelConfig model;
+    model.key = key;
+    model.where = section.where();
+    model.given = section.keys();
+    model.provider = non_empty(section, "provider", section.get_string("provider"));
+    read_model_names(section, environment, model);
+    read_model_limits(section, model);
     return model;
 }
 
@@ -241,6 +278,19 @@ void read_models(const Section& section, Environment environment, RunConfig& con
     for (const std::string& key : section.keys()) {
         config.models.emplace(key, read_model(section.child(key), key, environment));
     }
+    for (const auto& [key, model] : config.models) {
+        if (!model.fallback) continue;
+        const bool known = config.models.contains(*model.fallback) && *model.fallback != key;
+        const Section entry = section.child(key);
+        if (!known) {
+            entry.fail("fallback", "is not another of the models: '" + *model.fallback + "'");
+        }
+        if (config.models.at(*model.fallback).provider == "replay") {
+            entry.fail("fallback", "'" + *model.fallback +
+                                       "' is a replay itself: name a model "
+                                       "that can be asked");
+        }
+    }
 }
 
 void read_agents(const Section& section, RunConfig& config) {
@@ -252,10 +302,15 @@ void read_agents(const Section& section, RunConfig& config) {
         if (config.models.count(model) == 0) agent.require_one_of("model", model, models);
         config.agents[role] = model;
     }
-    if (section.has("fixer") && !section.is_null("fixer")) {
-        section.fail("fixer", "a fixer is not supported yet; use null");
+    const Section fixer = section.child_or_empty("fixer");
+    if (!section.has("fixer") || section.is_null("fixer")) return;
+    const std::string model = fixer.get_string("model");
+    if (config.models.count(model) == 0) fixer.require_one_of("model", model, models);
+    if (config.models.at(model).provider == "builtin") {
+        fixer.fail("model", "is the builtin rewriter, which repairs no kernels: use null");
     }
-    (void)section.child_or_empty("fixer");
+    config.agents["fixer"] = model;
+    config.fixer_attempts = int_between(fixer, "attempts", config.fixer_attempts, 1, 8);
 }
 
 void read_budget(const Section& section, RunConfig& config) {
@@ -266,6 +321,13 @@ void read_budget(const Section& section, RunConfig& config) {
         section.fail("calls", fmt::format("must be at least 1, found {}", *config.budget_calls));
     }
     config.budget_wall_s = wall_budget(section);
+    config.budget_problem_usd = section.optional_double("problem_usd");
+    if (config.budget_problem_usd) positive(section, "problem_usd", *config.budget_problem_usd);
+    if (config.budget_problem_usd && config.budget_usd &&
+        *config.budget_problem_usd > *config.budget_usd) {
+        section.fail("problem_usd",
+                     fmt::format("is more than budget.usd ({})", *config.budget_usd));
+    }
 }
 
 /// The input seeds of NKIBench (AccelOpt, eval_numpy.py).
@@ -306,6 +368,7 @@ void read_evaluator(const Section& section, RunConfig& config) {
 
 void read_rest(const Section& root, RunConfig& config) {
     config.prices = non_empty(root, "prices", root.string_or("prices", config.prices));
+    config.retry = non_empty(root, "retry", root.string_or("retry", config.retry));
     config.prompts = non_empty(root, "prompts", root.string_or("prompts", config.prompts));
     config.menu = root.optional_string("menu");
     if (config.menu) not_supported(root, "menu", *config.menu, "null");

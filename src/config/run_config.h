@@ -27,18 +27,33 @@ struct MemoryOptions {
     double negative_threshold = 1.15;
 };
 
+/// One entry of `models`. Which keys a provider needs and takes is known to `llm` (its registry).
 struct ModelConfig {
     std::string key;
     std::string provider;
+    std::vector<std::string> given;  ///< keys written in the entry, in file order
     std::string url;
     std::string name;
-    std::string key_env;  ///< "" = none
+    std::string key_env;            ///< "" = none
+    std::string secret_key_env;     ///< bedrock
+    std::string session_token_env;  ///< bedrock
+    std::string region;             ///< bedrock
     double temperature = 1.0;
     std::int64_t max_tokens = 20000;
+    std::string max_tokens_field = "max_tokens";  ///< or "max_completion_tokens"
     std::optional<std::string> reasoning;
-    bool stream = false;  ///< true is refused: not supported yet
+    std::optional<std::int64_t> thinking;  ///< budget of reasoning tokens
+    bool cache_prompt = false;
+    bool stream = true;
     double timeout_s = 600;
+    double stall_timeout_s = 120;  ///< no byte for so long ends a try; 0 = never
     std::int64_t max_tries = 6;
+    std::optional<std::int64_t> context_tokens;  ///< of the model; nullopt = not known
+    std::string folder = "auto";                 ///< batch
+    bool wait = false;                           ///< batch: poll for answers instead of stopping
+    std::string run;                             ///< replay: directory of the recorded run
+    std::optional<std::string> fallback;         ///< replay: the model that answers what is missing
+    std::optional<double> budget_usd;
     std::string where;  ///< "file:line" for messages
 };
 
@@ -54,10 +69,13 @@ struct RunConfig {
     SearchOptions search;
     MemoryOptions memory;
     std::map<std::string, std::string> agents;  ///< role -> model key; a null role is absent
+    std::int64_t fixer_attempts = 1;            ///< repairs of one sample, when there is a fixer
     std::map<std::string, ModelConfig> models;
     std::string prices = "configs/models/prices.yaml";
+    std::string retry = "configs/models/retry.yaml";
     std::string prompts = "configs/prompts";
     std::optional<double> budget_usd;
+    std::optional<double> budget_problem_usd;  ///< per problem
     std::optional<std::int64_t> budget_calls;
     std::optional<double> budget_wall_s;
     std::string verify_rule = "conditioned";  ///< or "published"

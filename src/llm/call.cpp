@@ -60,15 +60,36 @@ ModelOptions Call::begin_try(std::uint64_t ticket, double now_s) {
     ++attempts_;
     ModelOptions options = model_;
     options.timeout_s = std::max(deadline_s_ - now_s, 0.001);
-    const std::int64_t tokens = static_cast<std::int64_t>(model_.max_tokens) * token_factor_;
-    options.max_tokens =
-        static_cast<int>(std::min<std::int64_t>(tokens, std::numeric_limits<int>::max()));
+    options.max_tokens = max_tokens();
     return options;
+}
+
+int Call::max_tokens() const {
+    const double tokens = std::ceil(model_.max_tokens * token_factor_);
+    double most = std::numeric_limits<int>::max();
+    if (model_.context_tokens > 0) {
+        // Prompt and answer share the context. The estimate is rather too high: a cap is lowered
+        // to what is left, but not to a useless one.
+        const auto left = model_.context_tokens - estimate_tokens(request_.messages);
+        most = std::max(static_cast<double>(left), std::ceil(model_.max_tokens / 4.0));
+    }
+    return static_cast<int>(std::min(tokens, most));
+}
+
+const Reservation& Call::reserve(std::uint64_t ticket, const PriceTable& prices) {
+    if (!reservation_) {
+        reservation_ = Reservation{
+            ticket, model_.key, request_.problem,
+            prices.max_cost_usd(price_name(model_, prices), estimate_tokens(request_.messages),
+                                max_tokens(), model_.provider == "batch")};
+    }
+    return *reservation_;
 }
 
 protocol::LedgerRow Call::make_row(const TryResult& result, const PriceTable& prices) const {
     protocol::LedgerRow row;
     row.unit_id = request_.unit_id;
+    row.problem = request_.problem;
     row.role = request_.role;
     row.sample = request_.sample;
     row.attempt = attempts_ - 1;
@@ -79,7 +100,8 @@ protocol::LedgerRow Call::make_row(const TryResult& result, const PriceTable& pr
     row.outcome = result.outcome;
     row.http_status = result.http_status;
     row.usage = result.usage;
-    row.cost_usd = prices.cost_usd(price_name(model_, prices), result.usage);
+    row.cost_usd =
+        prices.cost_usd(price_name(model_, prices), result.usage, model_.provider == "batch");
     row.latency_s = result.latency_s;
     row.error = result.error;
     return row;
@@ -88,24 +110,21 @@ protocol::LedgerRow Call::make_row(const TryResult& result, const PriceTable& pr
 protocol::LedgerRow Call::end_try(TryResult result, const PriceTable& prices,
                                   const RetryOptions& retry, double now_s) {
     protocol::LedgerRow row = make_row(result, prices);
-    reply_.tries.push_back(row);
+    if (result.sent) reply_.tries.push_back(row);
     reply_.outcome = result.outcome;
     reply_.text = std::move(result.text);
     reply_.reasoning = std::move(result.reasoning);
     reply_.error = result.error;
     phase_ = Phase::kFinished;
 
-    const RetryRule rule = retry_rule(result.outcome);
-    if (rule == RetryRule::kNever || attempts_ >= model_.max_tries) return row;
-    if (rule == RetryRule::kOnce) {
-        if (used_single_retry_) return row;
-        used_single_retry_ = true;
-        // The same cap would be used up by the same reasoning (needs.md N22).
-        if (result.outcome == LlmOutcome::kReasoningExhausted) token_factor_ = 2;
+    const RetryRule rule = retry.rule(result.outcome);
+    if (!result.sent || !retry_allowed(rule, result.outcome)) return row;
+    if (rule.token_factor > 1) token_factor_ = rule.token_factor;
+    if (!rule.backoff) {
         wait_until(now_s, now_s, result.error);
     } else if (result.retry_after_s) {
         // A little jitter on top, so that all ranks do not come back in the same instant.
-        const double wait = *result.retry_after_s + backoff_s(retry, std::min(retry.base_s, 1.0));
+        const double wait = *result.retry_after_s + backoff_s(std::min(retry.base_s, 1.0));
         if (now_s + *result.retry_after_s > deadline_s_) {
             finish(
                 LlmOutcome::kTimeout,
@@ -117,16 +136,27 @@ protocol::LedgerRow Call::end_try(TryResult result, const PriceTable& prices,
         }
     } else {
         const double base = retry.base_s * std::exp2(std::min(attempts_ - 1, 30));
-        wait_until(now_s + backoff_s(retry, std::min(base, retry.cap_s)), now_s, result.error);
+        wait_until(now_s + backoff_s(std::min(base, retry.cap_s)), now_s, result.error);
     }
     return row;
 }
 
-double Call::backoff_s(const RetryOptions& retry, double base_s) const {
+bool Call::retry_allowed(const RetryRule& rule, LlmOutcome outcome) {
+    if (attempts_ >= model_.max_tries || retries_[outcome] >= rule.max_retries) return false;
+    ++retries_[outcome];
+    return true;
+}
+
+double Call::backoff_s(double base_s) const {
     auto stream = RandomStream::keyed(
         seed_, fmt::format("{}/{}/sample={}/attempt={}/backoff", request_.unit_id,
                            protocol::to_string(request_.role), request_.sample, attempts_));
-    return std::min(base_s, retry.cap_s) * stream.uniform();
+    return base_s * stream.uniform();
+}
+
+void Call::wait_for_admission(double due_s) {
+    phase_ = Phase::kWaiting;
+    due_s_ = std::min(due_s, deadline_s_);
 }
 
 void Call::wait_until(double due_s, double now_s, const std::string& why) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -33,6 +34,14 @@ class Call {
     /// Waits until `due_s`, or finishes as a time-out when that is beyond the deadline.
     void wait_until(double due_s, double now_s, const std::string& why);
     void finish(protocol::LlmOutcome outcome, const std::string& error);
+    /// Waits for admission, which is no wait of a server: until `due_s` or the deadline.
+    void wait_for_admission(double due_s);
+
+    /// What the next try reserves; the same from the first time it is asked for until it is
+    /// settled.
+    const Reservation& reserve(std::uint64_t ticket, const PriceTable& prices);
+    const std::optional<Reservation>& reservation() const { return reservation_; }
+    void end_reservation() { reservation_.reset(); }
 
     std::uint64_t id() const { return id_; }
     const Request& request() const { return request_; }
@@ -45,8 +54,10 @@ class Call {
     const Reply& reply() const { return reply_; }
 
   private:
+    int max_tokens() const;
     protocol::LedgerRow make_row(const TryResult& result, const PriceTable& prices) const;
-    double backoff_s(const RetryOptions& retry, double base_s) const;
+    double backoff_s(double base_s) const;
+    bool retry_allowed(const RetryRule& rule, protocol::LlmOutcome outcome);
 
     std::uint64_t id_;
     Request request_;
@@ -58,8 +69,9 @@ class Call {
     double due_s_;
     std::uint64_t ticket_ = 0;
     int attempts_ = 0;
-    bool used_single_retry_ = false;
-    int token_factor_ = 1;
+    std::map<protocol::LlmOutcome, int> retries_;  ///< so far, by the outcome they followed
+    double token_factor_ = 1;
+    std::optional<Reservation> reservation_;
     Reply reply_;
 };
 

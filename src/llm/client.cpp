@@ -44,6 +44,9 @@ struct Client::State {
 
     void launch_due();
     void launch(Call& call);
+    bool admitted(Call& call, const Reservation& reservation, double now);
+    void release(Call& call, const protocol::LedgerRow* row);
+    void keep(const Request& request, Reply reply, std::uint64_t id, bool foreign);
     void collect(double wait_s);
     void take(TryResult result);
     void expire();
@@ -66,24 +69,46 @@ void Client::State::launch_due() {
 
 void Client::State::launch(Call& call) {
     const double now = clock.monotonic_s();
-    if (call.attempts() > 0 && now >= call.deadline_s()) {
+    if ((call.attempts() > 0 || call.reservation()) && now >= call.deadline_s()) {
+        release(call, nullptr);
         call.finish(LlmOutcome::kTimeout, fmt::format("the deadline of {:.1f} s is over: {}",
                                                       call.model().timeout_s, call.reply().error));
         return;
     }
-    const std::optional<double> delay = pacer ? pacer->delay(call.model().key) : 0.0;
-    if (!delay) {
-        call.finish(LlmOutcome::kBudget, "the budget is spent");
-        return;
-    }
-    if (*delay > 0) {
-        call.wait_until(now + *delay, now, "requests to this model are paced");
-        return;
-    }
-    if (log) log->reserve(call.request(), call.attempts());
-    const std::uint64_t ticket = next_ticket++;
+    const std::uint64_t ticket = call.reservation() ? call.reservation()->ticket : next_ticket++;
+    const Reservation& reservation = call.reserve(ticket, prices);
+    if (pacer && !admitted(call, reservation, now)) return;
+    if (log) log->reserve(call.request(), call.attempts(), reservation.max_usd);
     call_of_ticket[ticket] = call.id();
     provider_of(call).start(ticket, call.begin_try(ticket, now), call.request());
+}
+
+/// Asks the pacer; when the try may not be sent now, the call waits or has finished.
+bool Client::State::admitted(Call& call, const Reservation& reservation, double now) {
+    const Admission admission = pacer->admit(reservation);
+    switch (admission.verdict) {
+        case Admission::Verdict::kGo:
+            return true;
+        case Admission::Verdict::kSpent:
+            release(call, nullptr);
+            call.finish(LlmOutcome::kBudget,
+                        admission.why.empty() ? "the budget is spent" : admission.why);
+            return false;
+        case Admission::Verdict::kWait:
+            if (admission.servers_wait) {
+                call.wait_until(now + admission.wait_s, now, "requests to this model are paced");
+                if (call.phase() == Call::Phase::kFinished) release(call, nullptr);
+            } else {
+                call.wait_for_admission(now + admission.wait_s);
+            }
+            return false;
+    }
+    return false;
+}
+
+void Client::State::release(Call& call, const protocol::LedgerRow* row) {
+    if (pacer && call.reservation()) pacer->settle(*call.reservation(), row);
+    call.end_reservation();
 }
 
 void Client::State::take(TryResult result) {
@@ -92,13 +117,14 @@ void Client::State::take(TryResult result) {
     const std::uint64_t id = at->second;
     call_of_ticket.erase(at);
     Call& call = calls.at(id);
-    const auto server_wait = result.retry_after_s;
+    const bool sent = result.sent;
+    const double hold_s =
+        std::max(result.retry_after_s.value_or(0), result.limit_reset_s.value_or(0));
     const auto row = call.end_try(std::move(result), prices, retry, clock.monotonic_s());
-    if (log) log->record_try(call.request(), row);
-    if (pacer) {
-        pacer->spent(row);
-        if (server_wait && *server_wait > 0) pacer->hold(call.model().key, *server_wait);
-    }
+    if (log && sent) log->record_try(call.request(), row);
+    if (log && !sent) log->withdraw(call.request(), row.attempt);
+    release(call, sent ? &row : nullptr);
+    if (pacer && hold_s > 0) pacer->hold(call.model().key, hold_s);
     settle(id);
 }
 
@@ -109,6 +135,19 @@ void Client::State::settle(std::uint64_t id) {
     if (log && is_answer(call.reply())) log->record_reply(call.request(), call.reply());
     ended.push_back({id, call.reply()});
     calls.erase(at);
+}
+
+/// Ends a call with an answer from a record. That of another run becomes part of this one's.
+void Client::State::keep(const Request& request, Reply reply, std::uint64_t id, bool foreign) {
+    for (auto& row : reply.tries) {
+        row.replayed = true;
+        if (!foreign) continue;
+        row.unit_id = request.unit_id;
+        row.problem = request.problem;
+        if (log) log->record_try(request, row);
+    }
+    if (foreign && log) log->record_reply(request, reply);
+    ended.push_back({id, std::move(reply)});
 }
 
 std::set<Provider*> Client::State::busy_providers() const {
@@ -179,6 +218,10 @@ Client::Client(std::map<std::string, ModelOptions> models, ProviderRegistry prov
     for (const auto& [name, provider] : state_->providers) names.push_back(name);
     for (const auto& [key, model] : state_->models) {
         const auto at = state_->providers.find(model.provider);
+        if (!model.fallback.empty() && !state_->models.contains(model.fallback)) {
+            throw Error(ErrorSource::kConfig, "model",
+                        "no such model in the configuration: " + model.fallback);
+        }
         if (at != state_->providers.end() && at->second) continue;
         throw Error(ErrorSource::kConfig, "provider",
                     "unknown provider \"" + model.provider + "\" of model " + key +
@@ -187,6 +230,7 @@ Client::Client(std::map<std::string, ModelOptions> models, ProviderRegistry prov
 }
 
 Client::~Client() {
+    for (auto& [id, call] : state_->calls) state_->release(call, nullptr);
     for (const auto& [ticket, id] : state_->call_of_ticket) {
         state_->provider_of(state_->calls.at(id)).cancel(ticket);
     }
@@ -201,12 +245,17 @@ std::uint64_t Client::submit(Request request) {
     const std::uint64_t id = state_->next_id++;
     if (state_->replies) {
         if (auto reply = state_->replies->find(request)) {
-            for (auto& row : reply->tries) row.replayed = true;
-            state_->ended.push_back({id, std::move(*reply)});
+            state_->keep(request, std::move(*reply), id, false);
             return id;
         }
     }
-    state_->calls.try_emplace(id, id, std::move(request), model->second, state_->seed,
+    const ModelOptions* options = &model->second;
+    if (auto reply = state_->providers.at(options->provider)->recorded(*options, request)) {
+        state_->keep(request, std::move(*reply), id, true);
+        return id;
+    }
+    if (!options->fallback.empty()) options = &state_->models.at(options->fallback);
+    state_->calls.try_emplace(id, id, std::move(request), *options, state_->seed,
                               state_->clock.monotonic_s());
     return id;
 }

@@ -9,6 +9,7 @@
 #include "core/clock.h"
 #include "llm/pricing.h"
 #include "llm/provider.h"
+#include "llm/retry.h"
 
 namespace accelopt::llm {
 
@@ -18,21 +19,15 @@ struct Completion {
     Reply reply;
 };
 
-/// How long a client waits between the tries of a call: full jitter over
-/// min(cap_s, base_s * 2^attempt), drawn from the call's own random stream.
-struct RetryOptions {
-    double base_s = 1;
-    double cap_s = 60;
-};
-
 /// True when a model answered, well or badly, rather than nobody: such a reply is recorded,
 /// replayed and never asked for again.
 bool is_answer(const Reply& reply);
 
-/// Runs logical calls: looks them up in the ReplySource first, else tries the provider with
-/// retries (exponential, full jitter, the server's Retry-After honoured), writing reservation,
-/// ledger rows and reply to the CallLog. Single-threaded; poll it. No wait blocks: a call that
-/// waits has a due time on the clock, and others go on.
+/// Runs logical calls: looks them up in the ReplySource first, then in the provider's record, else
+/// tries the provider with retries (exponential, full jitter, the server's Retry-After honoured),
+/// reserving budget with the Pacer and writing reservation, ledger rows and reply to the CallLog.
+/// Single-threaded; poll it. No wait blocks: a call that waits has a due time on the clock, and
+/// others go on.
 ///
 /// `replies`, `log` and `pacer` may be null (nothing recorded, nothing kept, no limit). A model
 /// whose provider is not registered is Error(kConfig, "provider").
@@ -45,7 +40,8 @@ class Client {
     Client(const Client&) = delete;
     Client& operator=(const Client&) = delete;
 
-    /// Starts a logical call and returns its id. An unknown model key is Error(kConfig, "model").
+    /// Starts a logical call and returns its id. An unknown model key is Error(kConfig, "model"); a
+    /// question that a replayed run does not hold is Error(kUser, "replay").
     std::uint64_t submit(Request request);
     /// Returns calls that have ended, waiting at most `wait_s` for one.
     std::vector<Completion> poll(double wait_s);

@@ -18,4 +18,16 @@ std::string Request::sha256() const {
     return sha256_hex(bytes);
 }
 
+std::int64_t estimate_tokens(std::string_view text) {
+    static constexpr std::size_t kBytesPerToken = 3;
+    return static_cast<std::int64_t>((text.size() + kBytesPerToken - 1) / kBytesPerToken);
+}
+
+std::int64_t estimate_tokens(const std::vector<Message>& messages) {
+    static constexpr std::int64_t kPerMessage = 8;
+    std::int64_t tokens = kPerMessage;
+    for (const auto& message : messages) tokens += kPerMessage + estimate_tokens(message.text);
+    return tokens;
+}
+
 }  // namespace accelopt::llm

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "protocol/unit.h"
@@ -30,15 +32,23 @@ struct Context {
 /// One logical call. (unit_id, role, sample) identifies it; N identical prompts are N calls.
 struct Request {
     std::string unit_id;
+    std::string problem;  ///< for budgets per problem; not part of the question
     protocol::Role role = protocol::Role::kPlanner;
     int sample = 0;
     std::string model;  ///< key of the configuration's `models`
     std::vector<Message> messages;
     Context context;
+    std::vector<std::string> trimmed;  ///< what was left out for want of room, as it went
 
     /// SHA-256 over model key and messages: what a replayed reply must match.
     std::string sha256() const;
 };
+
+/// Estimates the tokens of a text, rather too many than too few: kernels and prose have three to
+/// four bytes per token with the tokenizers of today's models.
+std::int64_t estimate_tokens(std::string_view text);
+/// The same for a whole prompt, with what each message costs on top.
+std::int64_t estimate_tokens(const std::vector<Message>& messages);
 
 /// The end of one logical call.
 struct Reply {

@@ -18,8 +18,16 @@ ModelOptions make_model_options(const config::ModelConfig& model);
 /// configuration key; a `builtin` model without an entry of its own is priced as "builtin".
 std::string price_name(const ModelOptions& model, const PriceTable& prices);
 
-/// Throws Error(kConfig, "price") when a dollar budget is set and a model has no price, since such
-/// a budget could never be spent.
+/// Checks a model's configuration without reading its key: provider, keys of the entry, address,
+/// limits. Error(kConfig, "model") with file:line.
+void check_model(const config::ModelConfig& model);
+
+/// Checks everything about the models of a configuration that can be known before a call is made.
+void check_models(const std::map<std::string, config::ModelConfig>& models,
+                  const PriceTable& prices, bool dollar_budget);
+
+/// Throws Error(kConfig, "model") when a dollar budget is set (for all, or for the model) and a
+/// model has no price, since such a budget could never be spent.
 void require_prices(const std::map<std::string, config::ModelConfig>& models,
                     const PriceTable& prices, bool dollar_budget);
 

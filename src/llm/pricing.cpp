@@ -1,5 +1,7 @@
 #include "llm/pricing.h"
 
+#include <algorithm>
+
 #include "config/reader.h"
 
 namespace accelopt::llm {
@@ -20,6 +22,32 @@ std::optional<double> read_price(const config::Section& entry, const std::string
     return price;
 }
 
+Price read_token_price(const config::Section& entry) {
+    Price price;
+    price.input_usd = read_price(entry, "input");
+    price.cached_input_usd = read_price(entry, "cached_input");
+    price.cache_write_usd = read_price(entry, "cache_write");
+    price.output_usd = read_price(entry, "output");
+    price.reasoning_usd = read_price(entry, "reasoning");
+    if (const auto factor = read_price(entry, "batch")) price.batch_factor = *factor;
+    return price;
+}
+
+/// Reading the prompt is part of the hour: it costs nothing beside the tokens produced.
+Price read_gpu_price(const config::Section& entry) {
+    const double gpu_hour = read_price(entry, "gpu_hour").value_or(0);
+    const double gpus = entry.double_or("gpus", 1);
+    const double tokens_per_s = entry.get_double("tokens_per_s");
+    if (!(gpus > 0)) entry.fail("gpus", "must be more than 0");
+    if (!(tokens_per_s > 0)) entry.fail("tokens_per_s", "must be more than 0");
+    Price price;
+    price.input_usd = 0;
+    price.cached_input_usd = 0;
+    price.cache_write_usd = 0;
+    price.output_usd = gpu_hour * gpus / 3600 / tokens_per_s * 1e6;
+    return price;
+}
+
 }  // namespace
 
 const Price* PriceTable::find(const std::string& model) const {
@@ -27,8 +55,8 @@ const Price* PriceTable::find(const std::string& model) const {
     return at == prices_.end() ? nullptr : &at->second;
 }
 
-std::optional<double> PriceTable::cost_usd(const std::string& model,
-                                           const protocol::Usage& usage) const {
+std::optional<double> PriceTable::cost_usd(const std::string& model, const protocol::Usage& usage,
+                                           bool batch) const {
     const Price* price = find(model);
     if (!price) return std::nullopt;
     // Without both of the main classes the server did not say what it used.
@@ -41,19 +69,27 @@ std::optional<double> PriceTable::cost_usd(const std::string& model,
                        add_cost(usage.output_tokens, price->output_usd, sum) &&
                        add_cost(usage.reasoning_tokens, reasoning_usd, sum);
     if (!known) return std::nullopt;
-    return sum;
+    return batch ? sum * price->batch_factor : sum;
+}
+
+std::optional<double> PriceTable::max_cost_usd(const std::string& model, std::int64_t input_tokens,
+                                               std::int64_t output_tokens, bool batch) const {
+    const Price* price = find(model);
+    if (!price || !price->input_usd || !price->output_usd) return std::nullopt;
+    const double input = std::max({*price->input_usd, price->cached_input_usd.value_or(0),
+                                   price->cache_write_usd.value_or(0)});
+    const double output = std::max(*price->output_usd, price->reasoning_usd.value_or(0));
+    const double usd =
+        (static_cast<double>(input_tokens) * input + static_cast<double>(output_tokens) * output) /
+        1e6;
+    return batch ? usd * price->batch_factor : usd;
 }
 
 PriceTable load_prices(const std::string& path) {
     const config::Section file = config::load_file(path);
     PriceTable table;
     for (const auto& entry : file.children("prices")) {
-        Price price;
-        price.input_usd = read_price(entry, "input");
-        price.cached_input_usd = read_price(entry, "cached_input");
-        price.cache_write_usd = read_price(entry, "cache_write");
-        price.output_usd = read_price(entry, "output");
-        price.reasoning_usd = read_price(entry, "reasoning");
+        Price price = entry.has("gpu_hour") ? read_gpu_price(entry) : read_token_price(entry);
         price.source = entry.get_string("source");
         price.date = entry.get_string("date");
         const auto models = entry.string_list("models");

@@ -1,84 +1,100 @@
 #include "llm/retry.h"
 
-#include <array>
-#include <charconv>
-#include <cmath>
-#include <cstdio>
-#include <ctime>
-#include <string>
+#include <vector>
+
+#include "config/reader.h"
 
 namespace accelopt::llm {
 namespace {
 
-std::string_view trim(std::string_view text) {
-    const auto first = text.find_first_not_of(" \t");
-    if (first == std::string_view::npos) return {};
-    return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
+using protocol::LlmOutcome;
 
-}  // namespace
+constexpr int kNoLimit = 1'000'000;
 
-RetryRule retry_rule(protocol::LlmOutcome outcome) {
-    using protocol::LlmOutcome;
+/// Outcomes that no policy may try again: the answer is there, or the call is over.
+bool may_be_tried_again(LlmOutcome outcome) {
     switch (outcome) {
+        case LlmOutcome::kOk:
+        case LlmOutcome::kContextOverflow:  // an identical request overflows again (needs.md N24)
+        case LlmOutcome::kAuth:
+        case LlmOutcome::kQuotaExhausted:
+        case LlmOutcome::kCancelled:
+        case LlmOutcome::kBudget:
+            return false;
+        case LlmOutcome::kTruncatedStream:
+        case LlmOutcome::kLength:
+        case LlmOutcome::kReasoningExhausted:
+        case LlmOutcome::kRefused:
+        case LlmOutcome::kFiltered:
+        case LlmOutcome::kMalformed:
+        case LlmOutcome::kEmpty:
         case LlmOutcome::kRateLimited:
         case LlmOutcome::kOverloaded:
         case LlmOutcome::kServerError:
         case LlmOutcome::kTimeout:
-        case LlmOutcome::kTruncatedStream:
-            return RetryRule::kAlways;
-        case LlmOutcome::kReasoningExhausted:
-        case LlmOutcome::kMalformed:
-        case LlmOutcome::kEmpty:
-            return RetryRule::kOnce;
-        case LlmOutcome::kOk:
-        case LlmOutcome::kLength:
-        case LlmOutcome::kRefused:
-        case LlmOutcome::kFiltered:
-        case LlmOutcome::kQuotaExhausted:
-        case LlmOutcome::kContextOverflow:
-        case LlmOutcome::kAuth:
-        case LlmOutcome::kCancelled:
-        case LlmOutcome::kBudget:
-            return RetryRule::kNever;
+            return true;
     }
-    return RetryRule::kNever;
+    return false;
 }
 
-std::optional<double> parse_http_date(std::string_view value) {
-    static constexpr std::array<std::string_view, 12> kMonths = {
-        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-    const std::string text(trim(value).substr(0, 64));
-    std::tm date{};
-    char month[4] = {};
-    // RFC 9110, 5.6.7, IMF-fixdate; the two obsolete forms are not sent by any server of today.
-    if (std::sscanf(text.c_str(), "%*3[A-Za-z], %2d %3[A-Za-z] %4d %2d:%2d:%2d GMT", &date.tm_mday,
-                    month, &date.tm_year, &date.tm_hour, &date.tm_min, &date.tm_sec) != 6) {
-        return std::nullopt;
+RetryRule read_rule(const config::Section& entry) {
+    RetryRule rule;
+    rule.max_retries = kNoLimit;
+    if (entry.has("retries") && entry.get_string("retries") != "max_tries") {
+        const auto retries = entry.get_int("retries");
+        if (retries < 0 || retries > 1000) entry.fail("retries", "must be 0 to 1000, or max_tries");
+        rule.max_retries = static_cast<int>(retries);
     }
-    date.tm_year -= 1900;
-    date.tm_mon = -1;
-    for (std::size_t i = 0; i < kMonths.size(); ++i) {
-        if (kMonths[i] == month) date.tm_mon = static_cast<int>(i);
+    rule.backoff = entry.bool_or("backoff", true);
+    rule.token_factor = entry.double_or("token_factor", 1);
+    if (!(rule.token_factor >= 1) || rule.token_factor > 16) {
+        entry.fail("token_factor", "must be 1 to 16");
     }
-    if (date.tm_mon < 0 || date.tm_mday < 1 || date.tm_mday > 31 || date.tm_hour > 23 ||
-        date.tm_min > 59 || date.tm_sec > 60) {
-        return std::nullopt;
-    }
-    return static_cast<double>(timegm(&date));
+    return rule;
 }
 
-std::optional<double> parse_retry_after(std::string_view value, double now_unix_s) {
-    const std::string_view text = trim(value);
-    double seconds = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-    if (error == std::errc() && end == text.data() + text.size()) {
-        if (!std::isfinite(seconds) || seconds < 0) return std::nullopt;
-        return seconds;
+}  // namespace
+
+std::map<LlmOutcome, RetryRule> RetryOptions::default_rules() {
+    const RetryRule always{kNoLimit, true, 1};
+    // These may have been paid for: one more, at once.
+    const RetryRule once{1, false, 1};
+    return {{LlmOutcome::kRateLimited, always},
+            {LlmOutcome::kOverloaded, always},
+            {LlmOutcome::kServerError, always},
+            {LlmOutcome::kTimeout, always},
+            {LlmOutcome::kTruncatedStream, always},
+            {LlmOutcome::kMalformed, once},
+            {LlmOutcome::kEmpty, once},
+            // The same cap would be used up by the same reasoning (needs.md N22).
+            {LlmOutcome::kReasoningExhausted, {1, false, 2}}};
+}
+
+RetryRule RetryOptions::rule(LlmOutcome outcome) const {
+    const auto at = rules.find(outcome);
+    return at == rules.end() ? RetryRule{} : at->second;
+}
+
+RetryOptions load_retry_options(const std::string& path) {
+    const config::Section file = config::load_file(path);
+    RetryOptions options;
+    options.rules.clear();
+    options.base_s = file.double_or("base_s", options.base_s);
+    options.cap_s = file.double_or("cap_s", options.cap_s);
+    if (!(options.base_s > 0)) file.fail("base_s", "must be more than 0");
+    if (!(options.cap_s >= options.base_s)) file.fail("cap_s", "must be at least base_s");
+    const config::Section outcomes = file.child_or_empty("outcomes");
+    for (const auto& name : outcomes.keys()) {
+        const auto outcome = protocol::parse_llm_outcome(name);
+        if (!outcome) outcomes.fail(name, "is not an outcome of a call");
+        const RetryRule rule = read_rule(outcomes.child(name));
+        if (rule.max_retries > 0 && !may_be_tried_again(*outcome)) {
+            outcomes.fail(name, "is never tried again: another try cannot mend it");
+        }
+        options.rules[*outcome] = rule;
     }
-    const auto date = parse_http_date(text);
-    if (!date) return std::nullopt;
-    return *date > now_unix_s ? *date - now_unix_s : 0.0;
+    file.finish();
+    return options;
 }
 
 }  // namespace accelopt::llm

@@ -6,6 +6,36 @@
 namespace accelopt::protocol {
 namespace {
 
+template <typename List, typename Writer>
+Json array_of(const List& list, Writer write) {
+    Json json = Json::array();
+    for (const auto& item : list) json.push_back(write(item));
+    return json;
+}
+
+template <typename T, typename Reader>
+void read_list(const Json& json, const char* key, std::vector<T>& out, Reader reader) {
+    const auto it = json.find(key);
+    if (it == json.end() || !it->is_array()) return;
+    for (const auto& item : *it) out.push_back(reader(item));
+}
+
+Json json_of(const Repair& r) {
+    return Json{{"source", r.source},
+                {"verdict", r.verdict},
+                {"llm_outcome", to_string(r.llm_outcome)},
+                {"reply", r.reply}};
+}
+
+Repair repair_from(const Json& json) {
+    Repair r;
+    read(json, "source", r.source);
+    read(json, "verdict", r.verdict);
+    read_enum(json, "llm_outcome", r.llm_outcome, parse_llm_outcome);
+    read(json, "reply", r.reply);
+    return r;
+}
+
 Json json_of(const Sample& s) {
     return Json{{"index", s.index},
                 {"status", to_string(s.status)},
@@ -16,7 +46,8 @@ Json json_of(const Sample& s) {
                 {"duplicate_of", s.duplicate_of},
                 {"evaluation", s.evaluation ? json_of(*s.evaluation) : Json(nullptr)},
                 {"shared_evaluation", s.shared_evaluation},
-                {"speedup", number(s.speedup)}};
+                {"speedup", number(s.speedup)},
+                {"repairs", array_of(s.repairs, [](const auto& r) { return json_of(r); })}};
 }
 
 Sample sample_from(const Json& json) {
@@ -33,21 +64,8 @@ Sample sample_from(const Json& json) {
     }
     read(json, "shared_evaluation", s.shared_evaluation);
     read(json, "speedup", s.speedup);
+    read_list(json, "repairs", s.repairs, repair_from);
     return s;
-}
-
-template <typename List, typename Writer>
-Json array_of(const List& list, Writer write) {
-    Json json = Json::array();
-    for (const auto& item : list) json.push_back(write(item));
-    return json;
-}
-
-template <typename T, typename Reader>
-void read_list(const Json& json, const char* key, std::vector<T>& out, Reader reader) {
-    const auto it = json.find(key);
-    if (it == json.end() || !it->is_array()) return;
-    for (const auto& item : *it) out.push_back(reader(item));
 }
 
 }  // namespace

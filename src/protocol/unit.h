@@ -59,6 +59,14 @@ struct Unit {
     Experience experience;
 };
 
+/// One call to the fixer for a sample whose kernel the checks turned down.
+struct Repair {
+    std::string source;   ///< the kernel that was turned down
+    std::string verdict;  ///< on it: "rejected/psum_capacity"
+    LlmOutcome llm_outcome = LlmOutcome::kOk;
+    std::string reply;  ///< raw text of the fixer
+};
+
 /// One executor sample of a rewrite unit.
 struct Sample {
     int index = 0;
@@ -71,6 +79,7 @@ struct Sample {
     std::optional<EvaluationReply> evaluation;
     bool shared_evaluation = false;  ///< evaluated physically by another sample
     std::optional<double> speedup;   ///< over the parent candidate, when verified
+    std::vector<Repair> repairs;     ///< in order; `source` is the last kernel that came of them
 
     /// Identity of the kernel this sample made.
     static std::string candidate_id(const Unit& unit, int index);

@@ -27,6 +27,7 @@ std::optional<Role> parse_role(std::string_view text) {
 
 Json json_of(const LedgerRow& row) {
     return Json{{"unit", row.unit_id},
+                {"problem", row.problem},
                 {"role", to_string(row.role)},
                 {"sample", row.sample},
                 {"attempt", row.attempt},
@@ -51,6 +52,7 @@ Json json_of(const LedgerRow& row) {
 LedgerRow ledger_from(const Json& json) {
     LedgerRow row;
     read(json, "unit", row.unit_id);
+    read(json, "problem", row.problem);
     read_enum(json, "role", row.role, parse_role);
     read(json, "sample", row.sample);
     read(json, "attempt", row.attempt);

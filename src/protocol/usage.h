@@ -32,6 +32,7 @@ struct Usage {
 /// One row of the ledger: one try (one HTTP request, or one call of a local model).
 struct LedgerRow {
     std::string unit_id;
+    std::string problem;    ///< "" = not told
     Role role = Role::kPlanner;
     int sample = 0;     ///< index among the unit's calls of this role
     int attempt = 0;    ///< 0 = first try

@@ -27,6 +27,13 @@ struct Spend {
     std::int64_t unpriced = 0;
     std::optional<std::int64_t> tokens[std::size(kTokenClasses)];
     double usd = 0;
+    std::int64_t lost = 0;  ///< in flight when a rank died: possibly spent
+    double possible_usd = 0;
+
+    void add_lost(const store::OpenReservation& reservation) {
+        ++lost;
+        possible_usd += reservation.max_usd.value_or(0);
+    }
 
     void add(const LedgerRow& row) {
         calls.emplace(row.unit_id, row.role, row.sample);
@@ -54,6 +61,8 @@ struct Spend {
         row.push_back(fmt::format("{}", unpriced));
         const bool nothing_known = unpriced > 0 && usd == 0;
         row.push_back(nothing_known ? kUnknown : (unpriced > 0 ? ">= " : "") + format_usd(usd));
+        row.push_back(fmt::format("{}", lost));
+        row.push_back(lost > 0 ? "<= " + format_usd(possible_usd) : format_usd(0));
         return row;
     }
 };
@@ -105,11 +114,18 @@ Grid cost_grid(const store::RunData& run) {
         by_model[{row.role, row.model}].add(row);
         total.add(row);
     }
+    for (const auto& reservation : run.open_tries) {
+        const auto role = protocol::parse_role(reservation.role);
+        by_model[{role.value_or(protocol::Role::kPlanner), reservation.model}].add_lost(
+            reservation);
+        total.add_lost(reservation);
+    }
     Grid grid;
     grid.columns = {{"role", false},        {"model", false},         {"calls", true},
                     {"tries", true},        {"replayed", true},       {"input", true},
                     {"cached input", true}, {"cache write", true},    {"output", true},
-                    {"reasoning", true},    {"unpriced tries", true}, {"cost $", true}};
+                    {"reasoning", true},    {"unpriced tries", true}, {"cost $", true},
+                    {"lost tries", true},   {"possibly more $", true}};
     for (const auto& [key, spend] : by_model) {
         grid.rows.push_back(spend.cells(std::string(to_string(key.first)), key.second));
     }

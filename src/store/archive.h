@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "protocol/unit.h"
+#include "store/reservations.h"
 
 namespace accelopt::store {
 
@@ -34,6 +35,7 @@ struct RunData {
     std::vector<protocol::UnitResult> units;  ///< accepted results, in (problem, round, order)
     std::vector<RoundRow> rounds;
     std::vector<protocol::LedgerRow> ledger;  ///< every try, replayed ones marked
+    std::vector<OpenReservation> open_tries;  ///< reserved, and no end known: possibly spent
     std::vector<EventRow> events;
     int launches = 0;
     std::optional<int> exit_code;

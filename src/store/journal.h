@@ -12,7 +12,7 @@ namespace accelopt::store {
 /// What a journal record holds; values are stored, never renumbered.
 enum class RecordType : std::uint16_t {
     kLaunch = 1,       ///< JSON: version, rank, ranks, ..., unix_s
-    kLlmReserved = 2,  ///< JSON: unit, role, sample, attempt, model, request hash
+    kLlmReserved = 2,  ///< JSON: unit, role, sample, attempt, model, request hash, max_usd
     kLlmTry = 3,       ///< JSON: a protocol::LedgerRow
     kLlmReply = 4,     ///< JSON: unit, role, sample, request hash, outcome, text, reasoning
     kEvaluation = 5,   ///< JSON: evaluation key and a protocol::EvaluationReply

@@ -41,6 +41,7 @@ class RunCollector {
             ++data_.launches;
         }
         any_ = true;
+        reservations_.start_journal();
         coordinator_ = origin.rank == 0;
         launch_ = origin.launch;
         // A launch says how it ended; one that died says nothing.
@@ -48,6 +49,7 @@ class RunCollector {
     }
 
     void take(const Record& record) {
+        reservations_.take(record);
         switch (record.type) {
             case RecordType::kLaunch:
                 return take_launch(record.payload);
@@ -81,6 +83,7 @@ class RunCollector {
         });
         for (auto& [key, round] : rounds_) data_.rounds.push_back(std::move(round));
         sort_ledger();
+        data_.open_tries = reservations_.open();
         return std::move(data_);
     }
 
@@ -139,6 +142,7 @@ class RunCollector {
     }
 
     RunData data_;
+    OpenReservations reservations_;
     std::map<std::string, protocol::UnitResult> results_;
     std::map<std::pair<std::string, int>, RoundRow> rounds_;
     std::set<std::string> tries_of_launch_;

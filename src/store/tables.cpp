@@ -182,6 +182,9 @@ Table candidates_table(const std::vector<CandidateRow>& rows) {
     add_column<Texts>(table, "duplicate_of", rows, [](const auto& r) {
         return r.made_by ? r.made_by->duplicate_of : std::string();
     });
+    add_column<Integers>(table, "repairs", rows, [](const auto& r) {
+        return r.made_by ? static_cast<std::int64_t>(r.made_by->repairs.size()) : 0;
+    });
     add_column<Integers>(table, "verified", rows,
                          [](const auto& r) { return r.verified() ? 1 : 0; });
     add_column<Integers>(table, "selected", rows, [](const auto& r) { return r.selected ? 1 : 0; });

@@ -1,64 +1,19 @@
 // The whole program against a scripted OpenAI-compatible server.
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <atomic>
-#include <catch2/catch.hpp>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
+#include <map>
 #include <mutex>
 #include <set>
 
-#include "core/text.h"
+#include "integration/program.h"
 #include "store/archive.h"
 #include "support/fault_server.h"
 
 using namespace accelopt;
 using namespace accelopt::testing;
-namespace fs = std::filesystem;
-
-namespace {
-
-std::string replaced(std::string text, const std::string& what, const std::string& by) {
-    const auto at = text.find(what);
-    REQUIRE(at != std::string::npos);
-    return text.replace(at, what.size(), by);
-}
-
-std::string fenced(const std::string& kernel) {
-    return "Here is the kernel.\n\n```python\n" + kernel + "```\n";
-}
-
-int run_program(const fs::path& folder, const std::string& arguments) {
-    const std::string command = "cd " + folder.string() + " && " ACCELOPT_BINARY_DIR "/accelopt " +
-                                arguments + " > out.txt 2> err.txt";
-    const int status = std::system(command.c_str());
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-struct Folder {
-    Folder() : path(fs::temp_directory_path() / ("accelopt-scripted-" + std::to_string(getpid()))) {
-        fs::remove_all(path);
-        fs::create_directories(path);
-    }
-    ~Folder() { fs::remove_all(path); }
-    fs::path path;
-};
-
-}  // namespace
 
 TEST_CASE("a good kernel wins over wrong ones, prose, throttling and server errors") {
-    const std::string baseline = read_file(ACCELOPT_SOURCE_DIR "/nkibench/silu/baseline.py");
-    // One activation in place of exp, add, reciprocal and multiply.
-    const auto chain = baseline.find("                decay = ");
-    const auto store = baseline.find("            nl.store(");
-    REQUIRE(chain < store);
-    const std::string good = baseline.substr(0, chain) +
-                             "                y_tile[lane, cut] = nisa.activation(op=nl.silu, "
-                             "data=x_tile[lane, cut])\n" +
-                             baseline.substr(store);
-    const std::string wrong = replaced(baseline, "scale=-1.0", "scale=-1.01");
+    const std::string good = silu_good();
+    const std::string wrong = silu_wrong();
 
     std::atomic<int> planners{0};
     std::mutex mutex;
@@ -68,8 +23,9 @@ TEST_CASE("a good kernel wins over wrong ones, prose, throttling and server erro
     FaultServer server([&](const std::string& body, int) {
         const std::string asked = last_user_message(body);
         const ChatUsage usage{.prompt = 10000, .completion = 1000};
-        if (asked.find("PLAN good") != std::string::npos) return chat_reply(fenced(good), usage);
-        if (asked.find("PLAN wrong") != std::string::npos) return chat_reply(fenced(wrong), usage);
+        if (asked.find("PLAN good") != std::string::npos) return chat_reply(in_fence(good), usage);
+        if (asked.find("PLAN wrong") != std::string::npos)
+            return chat_reply(in_fence(wrong), usage);
         if (asked.find("PLAN prose") != std::string::npos) {
             return chat_reply("I would widen the tiles.", usage);
         }
@@ -80,36 +36,37 @@ TEST_CASE("a good kernel wins over wrong ones, prose, throttling and server erro
                 reply.headers["Retry-After"] = "1";
                 return reply;
             }
-            return chat_reply(fenced(good), usage);
+            return chat_reply(in_fence(good), usage);
         }
         if (asked.find("PLAN broken") != std::string::npos) return error_reply(500, "oops");
         return chat_reply(plans.at(static_cast<std::size_t>(planners++)), usage);
     });
 
-    const Folder folder;
-    std::ofstream(folder.path / "prices.yaml")
-        << "prices:\n"
-           "  - {models: [scripted], input: 1.0, output: 10.0, source: test, date: 2026-01-01}\n";
-    std::ofstream(folder.path / "run.yaml")
-        << "run: {name: scripted, directory: scripted}\n"
-           "problems: [silu]\n"
-           "shape: test\n"
-           "search: {beam: 1, plans: 5, samples: 1, rounds: 1}\n"
-           "agents:\n"
-           "  planner: {model: scripted}\n"
-           "  executor: {model: scripted}\n"
-           "  summarizer: {model: scripted}\n"
-           "models:\n"
-           "  scripted: {provider: openai, url: '"
-        << server.url()
-        << "', name: scripted, key_env: SCRIPTED_KEY, max_tries: 2}\n"
-           "prices: prices.yaml\n"
-           "verify: {seeds: 2}\n";
+    const Folder folder("scripted");
+    folder.write("prices.yaml",
+                 "prices:\n"
+                 "  - {models: [scripted], input: 1.0, output: 10.0, source: test, date: "
+                 "2026-01-01}\n");
+    folder.write("run.yaml",
+                 "run: {name: scripted, directory: scripted}\n"
+                 "problems: [silu]\n"
+                 "shape: test\n"
+                 "search: {beam: 1, plans: 5, samples: 1, rounds: 1}\n"
+                 "agents:\n"
+                 "  planner: {model: scripted}\n"
+                 "  executor: {model: scripted}\n"
+                 "  summarizer: {model: scripted}\n"
+                 "models:\n"
+                 "  scripted: {provider: openai, url: '" +
+                     server.url() +
+                     "', name: scripted, key_env: SCRIPTED_KEY, max_tries: 2}\n"
+                     "prices: prices.yaml\n"
+                     "verify: {seeds: 2}\n");
     setenv("SCRIPTED_KEY", "sk-scripted-secret", 1);
 
     // The unit whose executor only ever got 500 is a failure of infrastructure: exit code 4.
-    const int code = run_program(folder.path, "run run.yaml");
-    INFO(read_file((folder.path / "err.txt").string()));
+    const int code = run_program(folder, "run run.yaml");
+    INFO(folder.output());
     CHECK(code == 4);
 
     const auto run = store::load_run((folder.path / "scripted").string());
@@ -157,14 +114,8 @@ TEST_CASE("a good kernel wins over wrong ones, prose, throttling and server erro
     CHECK(dollars == Approx(9 * (10000 * 1.0 + 1000 * 10.0) / 1e6));
     CHECK(priced >= 9);
 
-    // The key is nowhere in what the run left behind.
-    for (const auto& entry : fs::recursive_directory_iterator(folder.path)) {
-        if (!entry.is_regular_file()) continue;
-        CHECK(read_file(entry.path().string()).find("sk-scripted-secret") == std::string::npos);
-    }
-
     // Nothing is asked again: the run is over, and its resumption adopts all of it.
     const auto before = server.requests().size();
-    run_program(folder.path, "run run.yaml --resume");
+    run_program(folder, "run run.yaml --resume");
     CHECK(server.requests().size() == before);
 }

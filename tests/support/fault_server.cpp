@@ -33,8 +33,9 @@ std::string message_of(const std::string& request_body, const std::string& role)
 
 }  // namespace
 
-ScriptedReply chat_reply(const std::string& text, const ChatUsage& usage,
-                         const std::string& finish_reason) {
+namespace {
+
+json usage_json(const ChatUsage& usage) {
     json counts = json::object();
     if (usage.prompt >= 0) counts["prompt_tokens"] = usage.prompt;
     if (usage.completion >= 0) counts["completion_tokens"] = usage.completion;
@@ -42,15 +43,48 @@ ScriptedReply chat_reply(const std::string& text, const ChatUsage& usage,
     if (usage.reasoning >= 0) {
         counts["completion_tokens_details"] = {{"reasoning_tokens", usage.reasoning}};
     }
+    return counts;
+}
+
+}  // namespace
+
+ScriptedReply chat_reply(const std::string& text, const ChatUsage& usage,
+                         const std::string& finish_reason) {
     json body = {{"id", "chatcmpl-1"},
                  {"object", "chat.completion"},
                  {"choices",
                   {{{"index", 0},
                     {"message", {{"role", "assistant"}, {"content", text}}},
                     {"finish_reason", finish_reason}}}}};
+    const json counts = usage_json(usage);
     if (!counts.empty()) body["usage"] = counts;
     ScriptedReply reply;
     reply.body = body.dump();
+    return reply;
+}
+
+ScriptedReply stream_reply(const std::string& text, const ChatUsage& usage,
+                           const std::string& finish_reason, int pieces) {
+    ScriptedReply reply;
+    reply.content_type = "text/event-stream";
+    const auto event = [&reply](const json& data) {
+        reply.body += "data: " + data.dump(-1, ' ', false, json::error_handler_t::replace) + "\n\n";
+    };
+    const std::size_t count = static_cast<std::size_t>(std::max(1, pieces));
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::size_t begin = text.size() * i / count;
+        const std::size_t end = text.size() * (i + 1) / count;
+        event({{"choices",
+                {{{"index", 0},
+                  {"delta", {{"content", text.substr(begin, end - begin)}}},
+                  {"finish_reason", nullptr}}}}});
+    }
+    if (finish_reason.empty()) return reply;
+    event({{"choices",
+            {{{"index", 0}, {"delta", json::object()}, {"finish_reason", finish_reason}}}}});
+    const json counts = usage_json(usage);
+    if (!counts.empty()) event({{"choices", json::array()}, {"usage", counts}});
+    reply.body += "data: [DONE]\n\n";
     return reply;
 }
 
@@ -108,11 +142,11 @@ void FaultServer::State::handle(const httplib::Request& request, httplib::Respon
     response.status = reply.status;
     for (const auto& [name, value] : reply.headers) response.set_header(name, value);
     if (!reply.break_off) {
-        response.set_content(reply.body, "application/json");
+        response.set_content(reply.body, reply.content_type.c_str());
         return;
     }
     const std::string part = reply.body.substr(0, reply.body.size() / 2);
-    response.set_content_provider(reply.body.size(), "application/json",
+    response.set_content_provider(reply.body.size(), reply.content_type.c_str(),
                                   [part](std::size_t offset, std::size_t, httplib::DataSink& sink) {
                                       if (offset > 0) return false;
                                       return sink.write(part.data(), part.size());
@@ -126,6 +160,9 @@ FaultServer::FaultServer(Answer answer) : state_(std::make_unique<State>()) {
     state_->server.set_keep_alive_timeout(1);
     state_->server.set_tcp_nodelay(true);
     state_->server.Post(".*", [state = state_.get()](const auto& request, auto& response) {
+        state->handle(request, response);
+    });
+    state_->server.Get(".*", [state = state_.get()](const auto& request, auto& response) {
         state->handle(request, response);
     });
     state_->port = state_->server.bind_to_any_port("127.0.0.1");

@@ -15,6 +15,7 @@ struct ScriptedReply {
     int status = 200;
     std::map<std::string, std::string> headers;
     std::string body;
+    std::string content_type = "application/json";
     double delay_s = 0;      ///< before the answer; ends early when the server stops
     bool break_off = false;  ///< closes the connection in the middle of the body
 };
@@ -37,6 +38,10 @@ struct ChatUsage {
 /// An OpenAI-compatible answer with this text and usage.
 ScriptedReply chat_reply(const std::string& text, const ChatUsage& usage = {},
                          const std::string& finish_reason = "stop");
+/// The same as an event stream; `pieces` deltas, without [DONE] and all that follows the text when
+/// `finish_reason` is empty.
+ScriptedReply stream_reply(const std::string& text, const ChatUsage& usage = {},
+                           const std::string& finish_reason = "stop", int pieces = 3);
 /// An OpenAI-compatible error.
 ScriptedReply error_reply(int status, const std::string& message, const std::string& code = "");
 
@@ -45,8 +50,9 @@ std::string last_user_message(const std::string& request_body);
 /// The text of the system message; "" when there is none.
 std::string system_message(const std::string& request_body);
 
-/// An HTTP server of this process on a free port of 127.0.0.1. It answers every POST from its
-/// script and records what it was asked. Its destructor ends pending delays and joins its threads.
+/// An HTTP server of this process on a free port of 127.0.0.1. It answers every POST and GET from
+/// its script and records what it was asked. Its destructor ends pending delays and joins its
+/// threads.
 class FaultServer {
   public:
     /// Chooses the answer; `nth` counts requests from 0 in order of arrival. Called from several

@@ -17,7 +17,7 @@ enum class MessageType : std::uint8_t {
     kStart,       ///< run directory, launch and resolved configuration
     kLease,       ///< a unit to run
     kClaimReply,  ///< evaluate it yourself, or here is the verdict
-    kSpend,       ///< the run's spend so far
+    kReserved,    ///< the answer to a reservation
     kHold,        ///< do not send to a model for some seconds
     kStop,        ///< leave with this exit code
     // to the coordinator
@@ -25,6 +25,8 @@ enum class MessageType : std::uint8_t {
     kResult,      ///< a finished unit
     kClaim,       ///< may I evaluate this kernel?
     kEvaluated,   ///< the verdict on a claimed kernel
+    kReserve,     ///< what a call about to be sent may cost
+    kRelease,     ///< a reservation is over
     kSpent,       ///< a ledger row
     kFatal,       ///< this worker cannot go on
     kInterrupted  ///< this rank was signalled: drain the run

@@ -7,8 +7,11 @@
 #include <cctype>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
+#include <initializer_list>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "core/error.h"
@@ -38,24 +41,73 @@ struct Transfer {
     std::unique_ptr<CURL, EasyDeleter> easy;
     std::array<char, CURL_ERROR_SIZE> error_text{};
     SteadyClock::time_point started;
+    SteadyClock::time_point last_byte;  ///< or the start
+    std::size_t body_bytes = 0;
+    std::size_t sent_bytes = 0;  ///< of the request's body
+    bool answering = false;      ///< a byte has come
+    bool complete = false;       ///< the sink needs no more
+    SteadyClock::time_point completed;
 };
+
+void note_bytes(Transfer& transfer) {
+    transfer.answering = true;
+    transfer.last_byte = SteadyClock::now();
+}
+
+std::size_t give_body(char* buffer, std::size_t size, std::size_t count, void* user) {
+    auto& transfer = *static_cast<Transfer*>(user);
+    const std::string& body = transfer.request.body;
+    const std::size_t length = std::min(size * count, body.size() - transfer.sent_bytes);
+    body.copy(buffer, length, transfer.sent_bytes);
+    transfer.sent_bytes += length;
+    return length;
+}
+
+/// curl sends a request again by itself when a kept connection dies before the answer. The server
+/// may have seen, and billed, the first: every time a request is sent has to be a try of its own.
+int refuse_rewind(void*, curl_off_t, int) { return CURL_SEEKFUNC_FAIL; }
+
+int status_of(std::string_view status_line) {
+    const auto space = status_line.find(' ');
+    int status = 0;
+    if (space == std::string_view::npos) return status;
+    for (const char c : status_line.substr(space + 1, 3)) {
+        if (c < '0' || c > '9') return 0;
+        status = status * 10 + (c - '0');
+    }
+    return status;
+}
 
 std::size_t take_body(char* bytes, std::size_t size, std::size_t count, void* user) {
     auto& transfer = *static_cast<Transfer*>(user);
     const std::size_t length = size * count;
-    if (transfer.response.body.size() + length > transfer.max_body_bytes) {
+    note_bytes(transfer);
+    transfer.body_bytes += length;
+    if (transfer.body_bytes > transfer.max_body_bytes) {
         transfer.too_large = true;
         return 0;
     }
-    transfer.response.body.append(bytes, length);
+    const bool good = transfer.response.status >= 200 && transfer.response.status <= 299;
+    if (!transfer.request.sink || !good) {
+        transfer.response.body.append(bytes, length);
+    } else if (!transfer.complete &&
+               !transfer.request.sink->take(transfer.response.headers, {bytes, length})) {
+        transfer.complete = true;
+        transfer.completed = transfer.last_byte;
+    }
     return length;
 }
 
 std::size_t take_header(char* bytes, std::size_t size, std::size_t count, void* user) {
     static constexpr std::size_t kMaxHeaders = 200;
-    auto& headers = static_cast<Transfer*>(user)->response.headers;
+    auto& transfer = *static_cast<Transfer*>(user);
+    auto& headers = transfer.response.headers;
     const std::string_view line(bytes, size * count);
-    if (line.substr(0, 5) == "HTTP/") headers.clear();  // after "100 Continue", say
+    note_bytes(transfer);
+    if (line.substr(0, 5) == "HTTP/") {
+        headers.clear();  // after "100 Continue", say
+        transfer.response.status = status_of(line);
+    }
     const auto colon = line.find(':');
     if (colon == std::string_view::npos || headers.size() >= kMaxHeaders) return line.size();
     std::string name(line.substr(0, colon));
@@ -80,7 +132,6 @@ HttpResponse::Transport classify(CURLcode code, bool answer_began) {
         case CURLE_SSL_CACERT_BADFILE:
         case CURLE_SSL_ISSUER_ERROR:
         case CURLE_URL_MALFORMAT:
-        case CURLE_UNSUPPORTED_PROTOCOL:
             return HttpResponse::Transport::kUntrusted;
         default:
             return answer_began ? HttpResponse::Transport::kTruncated
@@ -96,6 +147,14 @@ std::string no_proxy_list() {
         if (value && *value) list += std::string(",") + value;
     }
     return list;
+}
+
+std::string variable(std::initializer_list<const char*> names) {
+    for (const char* name : names) {
+        const char* value = std::getenv(name);
+        if (value && *value) return value;
+    }
+    return {};
 }
 
 void check(CURLcode code, const char* what) { require(code == CURLE_OK, what); }
@@ -114,13 +173,41 @@ void start_curl() {
     require(kStarted == CURLE_OK, "curl_global_init");
 }
 
+/// What the standard variables say, read once.
+struct Environment {
+    std::string no_proxy = no_proxy_list();
+    std::string ca_file = variable({"CURL_CA_BUNDLE", "SSL_CERT_FILE"});
+    std::string ca_folder = variable({"SSL_CERT_DIR"});
+};
+
+void set_limits(CURL* easy, const HttpRequest& request) {
+    set(easy, CURLOPT_TIMEOUT_MS, milliseconds(request.timeout_s));
+    set(easy, CURLOPT_CONNECTTIMEOUT_MS, milliseconds(request.connect_timeout_s));
+    set(easy, CURLOPT_NOSIGNAL, 1L);
+    set(easy, CURLOPT_TCP_KEEPALIVE, 1L);  // minutes of silence while a model thinks
+}
+
+void set_security(CURL* easy, const HttpRequest& request, const Environment& environment) {
+    set(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    set(easy, CURLOPT_FOLLOWLOCATION, 0L);  // a redirect must not carry the key elsewhere
+    set(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);  // a proxy's are not the model's
+    set(easy, CURLOPT_NOPROXY, environment.no_proxy.c_str());
+    set(easy, CURLOPT_SSL_VERIFYPEER, 1L);
+    set(easy, CURLOPT_SSL_VERIFYHOST, 2L);
+    if (!environment.ca_file.empty()) set(easy, CURLOPT_CAINFO, environment.ca_file.c_str());
+    if (!environment.ca_folder.empty()) set(easy, CURLOPT_CAPATH, environment.ca_folder.c_str());
+    // With HTTP/2 one connection carries many calls: better to wait for it than to open another.
+    if (request.url.rfind("https:", 0) == 0) set(easy, CURLOPT_PIPEWAIT, 1L);
+}
+
 std::unique_ptr<Transfer> make_transfer(HttpRequest request, std::size_t max_body_bytes,
-                                        const std::string& no_proxy) {
+                                        const Environment& environment) {
     auto transfer = std::make_unique<Transfer>();
     transfer->request = std::move(request);
     transfer->max_body_bytes = max_body_bytes;
     transfer->response.id = transfer->request.id;
     transfer->started = SteadyClock::now();
+    transfer->last_byte = transfer->started;
     transfer->easy.reset(curl_easy_init());
     CURL* easy = transfer->easy.get();
     require(easy != nullptr, "curl_easy_init");
@@ -129,21 +216,20 @@ std::unique_ptr<Transfer> make_transfer(HttpRequest request, std::size_t max_bod
     for (const auto& header : transfer->request.headers) {
         require(curl_slist_append(transfer->headers.get(), header.c_str()), "curl_slist_append");
     }
-    set(easy, CURLOPT_URL, transfer->request.url.c_str());
-    set(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-    set(easy, CURLOPT_FOLLOWLOCATION, 0L);  // a redirect must not carry the key elsewhere
-    set(easy, CURLOPT_NOPROXY, no_proxy.c_str());
-    set(easy, CURLOPT_NOSIGNAL, 1L);
-    set(easy, CURLOPT_SSL_VERIFYPEER, 1L);
-    set(easy, CURLOPT_SSL_VERIFYHOST, 2L);
-    set(easy, CURLOPT_TCP_KEEPALIVE, 1L);  // minutes of silence while a model thinks
+    const HttpRequest& http = transfer->request;
+    set(easy, CURLOPT_URL, http.url.c_str());
+    set_limits(easy, http);
+    set_security(easy, http, environment);
     set(easy, CURLOPT_ACCEPT_ENCODING, "");
     set(easy, CURLOPT_USERAGENT, "accelopt");
     set(easy, CURLOPT_HTTPHEADER, transfer->headers.get());
-    set(easy, CURLOPT_POSTFIELDS, transfer->request.body.c_str());
-    set(easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(transfer->request.body.size()));
-    set(easy, CURLOPT_TIMEOUT_MS, milliseconds(transfer->request.timeout_s));
-    set(easy, CURLOPT_CONNECTTIMEOUT_MS, milliseconds(transfer->request.connect_timeout_s));
+    if (!http.get) {
+        set(easy, CURLOPT_POST, 1L);
+        set(easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(http.body.size()));
+        set(easy, CURLOPT_READFUNCTION, &give_body);
+        set(easy, CURLOPT_READDATA, static_cast<void*>(transfer.get()));
+        set(easy, CURLOPT_SEEKFUNCTION, &refuse_rewind);
+    }
     set(easy, CURLOPT_WRITEFUNCTION, &take_body);
     set(easy, CURLOPT_WRITEDATA, static_cast<void*>(transfer.get()));
     set(easy, CURLOPT_HEADERFUNCTION, &take_header);
@@ -154,21 +240,63 @@ std::unique_ptr<Transfer> make_transfer(HttpRequest request, std::size_t max_bod
 
 }  // namespace
 
+/// After a complete answer the server has this long to end the body, so that the connection can be
+/// used again.
+constexpr double kLinger_s = 0.5;
+/// Idle connections that are kept for the next calls.
+constexpr long kKeptConnections = 1024;
+/// How often the transfers are looked through for stalls.
+constexpr double kCheck_s = 0.2;
+
 struct CurlMulti::State {
     std::size_t max_body_bytes = 0;
-    std::string no_proxy;
+    Environment environment;
     std::unique_ptr<CURLM, MultiDeleter> multi;
     std::map<CURL*, std::unique_ptr<Transfer>> transfers;
+    std::unordered_map<std::uint64_t, CURL*> by_id;
+    SteadyClock::time_point next_check;
 
     ~State() {
         for (auto& [easy, transfer] : transfers) curl_multi_remove_handle(multi.get(), easy);
     }
     void drop(CURL* easy) {
+        const auto at = transfers.find(easy);
         curl_multi_remove_handle(multi.get(), easy);
-        transfers.erase(easy);
+        by_id.erase(at->second->request.id);
+        transfers.erase(at);
     }
     void end(CURL* easy, CURLcode code, std::vector<HttpResponse>& done);
+    void end_stalled(std::vector<HttpResponse>& done);
 };
+
+/// Ends what has stalled, and what is complete although the server keeps the body open.
+void CurlMulti::State::end_stalled(std::vector<HttpResponse>& done) {
+    const auto now = SteadyClock::now();
+    if (now < next_check) return;
+    next_check = now + std::chrono::duration_cast<SteadyClock::duration>(
+                           std::chrono::duration<double>(kCheck_s));
+    const auto seconds_since = [now](SteadyClock::time_point then) {
+        return std::chrono::duration<double>(now - then).count();
+    };
+    std::vector<std::pair<CURL*, CURLcode>> ends;
+    for (auto& [easy, transfer] : transfers) {
+        const double limit = transfer->request.stall_timeout_s;
+        if (transfer->complete) {
+            if (seconds_since(transfer->completed) > kLinger_s) ends.emplace_back(easy, CURLE_OK);
+        } else if (limit > 0 && (transfer->answering || transfer->request.stall_from_start) &&
+                   seconds_since(transfer->last_byte) > limit) {
+            ends.emplace_back(easy, CURLE_OPERATION_TIMEDOUT);
+        }
+    }
+    for (const auto& [easy, code] : ends) {
+        Transfer& transfer = *transfers.at(easy);
+        if (code == CURLE_OPERATION_TIMEDOUT) {
+            std::snprintf(transfer.error_text.data(), transfer.error_text.size(),
+                          "no byte came for %.1f s", transfer.request.stall_timeout_s);
+        }
+        end(easy, code, done);
+    }
+}
 
 void CurlMulti::State::end(CURL* easy, CURLcode code, std::vector<HttpResponse>& done) {
     Transfer& transfer = *transfers.at(easy);
@@ -179,7 +307,9 @@ void CurlMulti::State::end(CURL* easy, CURLcode code, std::vector<HttpResponse>&
     response.elapsed_s =
         std::chrono::duration<double>(SteadyClock::now() - transfer.started).count();
     response.transport = classify(code, status != 0);
-    if (transfer.too_large) {
+    if (transfer.complete) {
+        response.transport = HttpResponse::Transport::kComplete;
+    } else if (transfer.too_large) {
         response.transport = HttpResponse::Transport::kTooLarge;
         response.error = "the answer exceeds " + std::to_string(transfer.max_body_bytes) + " bytes";
         response.body.clear();
@@ -195,17 +325,18 @@ void CurlMulti::State::end(CURL* easy, CURLcode code, std::vector<HttpResponse>&
 CurlMulti::CurlMulti(std::size_t max_body_bytes) : state_(std::make_unique<State>()) {
     start_curl();
     state_->max_body_bytes = max_body_bytes;
-    state_->no_proxy = no_proxy_list();
     state_->multi.reset(curl_multi_init());
     require(state_->multi != nullptr, "curl_multi_init");
+    curl_multi_setopt(state_->multi.get(), CURLMOPT_MAXCONNECTS, kKeptConnections);
 }
 
 CurlMulti::~CurlMulti() = default;
 
 void CurlMulti::start(HttpRequest request) {
-    auto transfer = make_transfer(std::move(request), state_->max_body_bytes, state_->no_proxy);
+    auto transfer = make_transfer(std::move(request), state_->max_body_bytes, state_->environment);
     CURL* easy = transfer->easy.get();
     require(curl_multi_add_handle(state_->multi.get(), easy) == CURLM_OK, "curl_multi_add_handle");
+    state_->by_id[transfer->request.id] = easy;
     state_->transfers.emplace(easy, std::move(transfer));
 }
 
@@ -224,21 +355,18 @@ void CurlMulti::poll(double wait_s, std::vector<HttpResponse>& done) {
             const CURLcode code = message->data.result;
             state_->end(easy, code, done);
         }
+        state_->end_stalled(done);
         const double left = std::chrono::duration<double>(until - SteadyClock::now()).count();
         if (done.size() > before || left <= 0 || state_->transfers.empty()) return;
-        const int wait_ms = static_cast<int>(std::ceil(std::min(left, 60.0) * 1000));
+        const int wait_ms = static_cast<int>(std::ceil(std::min(left, kCheck_s) * 1000));
         require(curl_multi_poll(multi, nullptr, 0, wait_ms, nullptr) == CURLM_OK,
                 "curl_multi_poll");
     }
 }
 
 void CurlMulti::cancel(std::uint64_t id) {
-    for (const auto& [easy, transfer] : state_->transfers) {
-        if (transfer->request.id == id) {
-            state_->drop(easy);
-            return;
-        }
-    }
+    const auto at = state_->by_id.find(id);
+    if (at != state_->by_id.end()) state_->drop(at->second);
 }
 
 std::size_t CurlMulti::in_flight() const { return state_->transfers.size(); }

@@ -14,7 +14,7 @@ namespace {
 
 Agents make_agents(std::uint64_t seed = 1) {
     return Agents(Prompts(std::string(ACCELOPT_SOURCE_DIR) + "/configs/prompts"),
-                  {{"planner", "p"}, {"executor", "e"}, {"summarizer", "s"}}, seed);
+                  {{"planner", "p"}, {"executor", "e"}, {"fixer", "f"}, {"summarizer", "s"}}, seed);
 }
 
 ProblemFacts make_problem() {
@@ -199,4 +199,82 @@ TEST_CASE("a role without a model is an error of the configuration") {
                         {{"planner", "p"}}, 1);
     CHECK_THROWS_WITH(agents.executor(make_unit(), make_problem(), "p", 0),
                       Catch::Contains("executor"));
+}
+
+TEST_CASE("a planner's prompt that does not fit loses its oldest experiences, and says so",
+          "[N24]") {
+    protocol::Unit unit = make_unit();
+    unit.experiences.clear();
+    for (int i = 0; i < 16; ++i) {
+        protocol::Experience item;
+        item.id = "x" + std::to_string(i);
+        item.title = "Item " + std::to_string(i);
+        item.text = std::string(1500, 'w');
+        unit.experiences.push_back(item);
+    }
+    const auto request_at = [&](std::int64_t context_tokens) {
+        return Agents(Prompts(std::string(ACCELOPT_SOURCE_DIR) + "/configs/prompts"),
+                      {{"planner", "p"}}, 1, {{"p", {context_tokens, 4096}}})
+            .planner(unit, make_problem());
+    };
+    const auto whole = request_at(0);
+    CHECK(whole.trimmed.empty());
+    const auto tokens = llm::estimate_tokens(whole.messages);
+    CHECK(request_at(tokens + 4096).trimmed.empty());
+
+    const auto trimmed = request_at(tokens + 4096 - 1000);
+    REQUIRE(trimmed.trimmed.size() == 2);
+    CHECK(trimmed.trimmed[0] == "experience x15");
+    CHECK(trimmed.trimmed[1] == "experience x14");
+    CHECK(trimmed.context.experiences.size() == 14);
+    CHECK(llm::estimate_tokens(trimmed.messages) + 4096 <= tokens + 4096 - 1000);
+    CHECK(all_text(trimmed).find("Item 13") != std::string::npos);
+    CHECK(all_text(trimmed).find("Item 14") == std::string::npos);
+    CHECK(request_at(tokens + 4096 - 1000).sha256() == trimmed.sha256());
+    // Nothing more to leave out: sent as it is, the server has the last word.
+    CHECK(request_at(100).context.experiences.empty());
+}
+
+TEST_CASE("a prompt of 15,000 tokens with a cap of 4,096 is trimmed to fit into 16,384", "[N24]") {
+    protocol::Unit unit = make_unit();
+    unit.experiences.clear();
+    for (int i = 0; i < 4; ++i) {
+        protocol::Experience item;
+        item.id = "x" + std::to_string(i);
+        item.title = "Item";
+        unit.experiences.push_back(item);
+    }
+    const auto request_at = [&](std::int64_t context_tokens) {
+        return Agents(Prompts(std::string(ACCELOPT_SOURCE_DIR) + "/configs/prompts"),
+                      {{"planner", "p"}}, 1, {{"p", {context_tokens, 4096}}})
+            .planner(unit, make_problem());
+    };
+    const auto tokens = [&] { return llm::estimate_tokens(request_at(0).messages); };
+    REQUIRE(tokens() < 15'000);
+    // Grows the items until the prompt is of that size.
+    for (std::size_t i = 0; tokens() < 15'000; ++i) {
+        auto& text = unit.experiences[i % 4].text;
+        text += std::string(tokens() < 14'900 ? 100 : 1, 'w');
+    }
+    CHECK(tokens() == 15'000);
+    const auto trimmed = request_at(16'384);
+    CHECK_FALSE(trimmed.trimmed.empty());
+    CHECK(trimmed.trimmed[0] == "experience x3");
+    CHECK(llm::estimate_tokens(trimmed.messages) <= 16'384 - 4096);
+}
+
+TEST_CASE(
+    "the fixer is shown the kernel and what the checker says, each repair a call of its own") {
+    const Agents agents = make_agents();
+    const auto first =
+        agents.fixer(make_unit(), make_problem(), "def kernel(x): BROKEN\n", "psum_capacity", 1, 0);
+    CHECK(first.role == Role::kFixer);
+    CHECK(first.model == "f");
+    CHECK(first.problem == "silu");
+    CHECK(all_text(first).find("BROKEN") != std::string::npos);
+    CHECK(all_text(first).find("psum_capacity") != std::string::npos);
+    const auto second =
+        agents.fixer(make_unit(), make_problem(), "def kernel(x): BROKEN\n", "psum_capacity", 1, 1);
+    CHECK(second.sample != first.sample);
+    CHECK(second.context.seed != first.context.seed);
 }

@@ -110,3 +110,19 @@ TEST_CASE("hostile replies end in an error, not in a crash") {
     for (int i = 0; i < 2'000; ++i) many += "```\n";
     error(many);
 }
+
+TEST_CASE("an edit-style reply is applied to the parent kernel", "[N08]") {
+    const std::string parent = "@nki.jit\ndef kernel(x):\n    return x + 1\n";
+    const std::string reply =
+        "Change one line:\n<<<<<<< SEARCH\n    return x + 1\n=======\n    return x + 2\n"
+        ">>>>>>> REPLACE\n";
+    const auto kernel = extract_kernel(reply, parent);
+    REQUIRE(kernel.ok());
+    CHECK(kernel->source == "@nki.jit\ndef kernel(x):\n    return x + 2\n");
+    CHECK_FALSE(kernel->normalised_hash.empty());
+    CHECK_FALSE(extract_kernel(reply, "@nki.jit\ndef kernel(x):\n    return x\n").ok());
+    CHECK_FALSE(extract_kernel(reply).ok());
+    const auto cut = extract_kernel(reply.substr(0, reply.find(">>>>>>>")), parent);
+    REQUIRE_FALSE(cut.ok());
+    CHECK(cut.error().find("cut off") != std::string::npos);
+}

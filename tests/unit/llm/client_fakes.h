@@ -45,8 +45,11 @@ class ScriptedProvider : public Provider {
 /// Keeps everything in the order it was told.
 class MemoryLog : public CallLog {
   public:
-    void reserve(const Request& request, int attempt) override {
+    void reserve(const Request& request, int attempt, std::optional<double>) override {
         events.push_back("reserve " + request.unit_id + " " + std::to_string(attempt));
+    }
+    void withdraw(const Request& request, int attempt) override {
+        events.push_back("withdraw " + request.unit_id + " " + std::to_string(attempt));
     }
     void record_try(const Request&, const protocol::LedgerRow& row) override {
         events.push_back("try " + row.unit_id + " " + std::to_string(row.attempt));
@@ -65,19 +68,26 @@ class MemoryLog : public CallLog {
 /// A budget of so many tries, and the waits that were asked for.
 class CountingPacer : public Pacer {
   public:
-    std::optional<double> delay(const std::string&) override {
-        if (tries_left == 0) return std::nullopt;
-        if (next_delay_s > 0) return std::exchange(next_delay_s, 0);
+    Admission admit(const Reservation& reservation) override {
+        if (tries_left == 0) return {Admission::Verdict::kSpent, 0, false, ""};
+        if (next_delay_s > 0) {
+            return {Admission::Verdict::kWait, std::exchange(next_delay_s, 0), true, ""};
+        }
         --tries_left;
-        return 0.0;
+        open[reservation.ticket] = reservation;
+        return {};
+    }
+    void settle(const Reservation& reservation, const protocol::LedgerRow* row) override {
+        open.erase(reservation.ticket);
+        if (row) usd += row->cost_usd.value_or(0);
     }
     void hold(const std::string& model, double seconds) override { holds[model] = seconds; }
-    void spent(const protocol::LedgerRow& row) override { usd += row.cost_usd.value_or(0); }
 
     int tries_left = 1000;
     double next_delay_s = 0;
     double usd = 0;
     std::map<std::string, double> holds;
+    std::map<std::uint64_t, Reservation> open;
 };
 
 class MapReplies : public ReplySource {

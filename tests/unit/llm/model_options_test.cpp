@@ -17,6 +17,7 @@ config::ModelConfig endpoint() {
     model.url = "https://models.example/v1";
     model.name = "org/gpt";
     model.key_env = "ACCELOPT_TEST_KEY";
+    model.given = {"provider", "url", "name", "key_env"};
     model.where = "run.yaml:12";
     return model;
 }
@@ -94,7 +95,10 @@ TEST_CASE("the built-in model needs neither address nor key") {
 
 TEST_CASE("a dollar budget needs a price for every model", "[N21]") {
     PriceTable prices;
-    prices.set("org/gpt", {});
+    Price known;
+    known.input_usd = 1;
+    known.output_usd = 2;
+    prices.set("org/gpt", known);
     std::map<std::string, config::ModelConfig> models{{"gpt", endpoint()}};
     CHECK_NOTHROW(require_prices(models, prices, true));
     models["gpt"].name = "org/unlisted";

@@ -45,7 +45,8 @@ TEST_CASE("a request body carries what the model was configured with") {
     CHECK(body["model"] == "org/m");
     CHECK(body["temperature"] == 0.25);
     CHECK(body["max_tokens"] == 77);
-    CHECK(body["stream"] == false);
+    CHECK(body["stream"] == true);
+    CHECK(body["stream_options"]["include_usage"] == true);
     CHECK_FALSE(body.contains("reasoning_effort"));
     REQUIRE(body["messages"].size() == 2);
     CHECK(body["messages"][0]["role"] == "system");
@@ -203,4 +204,17 @@ TEST_CASE("whatever a server sends becomes an outcome") {
     const auto html = read(502, "<html>\r\n<h1>Bad\tGateway</h1></html>");
     CHECK(html.outcome == LlmOutcome::kServerError);
     CHECK(html.error == "HTTP 502: <html> <h1>Bad Gateway</h1></html>");
+}
+
+TEST_CASE("a 403 of a gateway's moderation is no refused key") {
+    const auto outcome = [](const json& error) {
+        TryResult result;
+        read_openai_reply(403, json{{"error", error}}.dump(), result);
+        return result.outcome;
+    };
+    CHECK(outcome({{"code", 403}, {"message", "no access"}}) == LlmOutcome::kAuth);
+    CHECK(outcome({{"code", 403},
+                   {"message", "flagged"},
+                   {"metadata", {{"reasons", {"violence"}}, {"flagged_input", "kill -9"}}}}) ==
+          LlmOutcome::kFiltered);
 }

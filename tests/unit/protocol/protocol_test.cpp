@@ -69,6 +69,7 @@ TEST_CASE("a unit result survives JSON, invalid UTF-8 included") {
     sample.speedup = 1.25;
     sample.evaluation.emplace();
     sample.evaluation->outcome = Outcome::kOk;
+    sample.repairs.push_back({"def broken", "rejected/hazard", LlmOutcome::kLength, "half a"});
     result.samples.push_back(sample);
     LedgerRow row;
     row.usage.input_tokens = 0;
@@ -78,6 +79,11 @@ TEST_CASE("a unit result survives JSON, invalid UTF-8 included") {
     CHECK(to_json(parse_unit_result(json)) == json);
     CHECK(parse_unit_result(json).ledger[0].usage.input_tokens == 0);
     CHECK(!parse_unit_result(json).ledger[0].usage.output_tokens);
+    const auto repair = parse_unit_result(json).samples[0].repairs.at(0);
+    CHECK(repair.source == "def broken");
+    CHECK(repair.verdict == "rejected/hazard");
+    CHECK(repair.llm_outcome == LlmOutcome::kLength);
+    CHECK(repair.reply == "half a");
     result.samples[0].reply = "bad \xff byte";
     CHECK_NOTHROW(parse_unit_result(to_json(result)));
     CHECK_THROWS_AS(parse_unit_result("{\"kind\":\"x\"}"), Error);
