@@ -73,6 +73,7 @@ class Run {
     bool check_task_first();
     bool check_seeds(std::size_t first, std::size_t last);
     bool check_stress();
+    bool check_stress_set(const StressSet& stress);
     bool check_shape(const Sizes& sizes);
     InputSet seed_set(const Problem& problem, int seed) const;
 
@@ -215,18 +216,29 @@ bool Run::check_seeds(std::size_t first, std::size_t last) {
 bool Run::check_stress() {
     // The published rule bounds a norm, which stress inputs make meaningless.
     if (reply_.rule == "conditioned") {
-        ValueCheck values(request_, reply_, problem_, *program_, context_.references);
         for (const StressSet& stress : problem_.stress) {
-            TriedInputs tried;
-            tried.set = stress_set(problem_, request_.secret, stress);
-            tried.row = stress.name;
-            tried.constant = stress.constant.value_or(*problem_.conditioned_constant);
-            tried.stress = &stress;
-            if (!values.check(tried)) return false;
+            if (!check_stress_set(stress)) return false;
         }
     }
     return std::all_of(problem_.shapes.begin(), problem_.shapes.end(),
                        [&](const Sizes& sizes) { return check_shape(sizes); });
+}
+
+bool Run::check_stress_set(const StressSet& stress) {
+    TriedInputs tried;
+    tried.set = stress_set(problem_, request_.secret, stress);
+    tried.row = stress.name;
+    tried.constant = stress.constant.value_or(*problem_.conditioned_constant);
+    tried.stress = &stress;
+    if (!stress.changes_scalars()) {
+        return ValueCheck(request_, reply_, problem_, *program_, context_.references).check(tried);
+    }
+    // Other scalars make another program of the same kernel.
+    Problem other = problem_;
+    other.inputs = stress.inputs;
+    const auto program = trace(other);
+    return program &&
+           ValueCheck(request_, reply_, other, *program, context_.references).check(tried);
 }
 
 /// The kernel at another member of the problem's shape domain.

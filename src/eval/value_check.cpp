@@ -122,7 +122,7 @@ void ValueCheck::name_failure(const TriedInputs& tried,
     }
     if (verdict.worst_share > kPrecisionShare) return;
     for (const StressSet& stress : problem_.stress) {
-        if (is_placed(stress.reason) && misses_needles(stress)) {
+        if (is_placed(stress.reason) && !stress.changes_scalars() && misses_needles(stress)) {
             verdict.reason = stress.reason;
             verdict.message += "; input set " + stress.name + " shows where";
             return;

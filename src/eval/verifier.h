@@ -30,8 +30,9 @@ OutputVerdict verify_published(std::span<const float> output, std::span<const fl
 
 /// The conditioned rule: every element was stored, is finite where the
 /// reference is finite and equal to it where it is not, and is within `constant` 2^-24 S of it
-/// otherwise (S is raised by 2^-102, so that underflow is no error). `shape` is the reference's, for messages and for the reason `tail`: all failing
-/// elements lie in the last 128 indices, or the last part of 128, of one dimension.
+/// otherwise (S is raised by 2^-102, so that underflow is no error). `shape` is the reference's,
+/// for messages and for the reason `tail`: all failing elements lie in the last 128 indices, or the
+/// last part of 128, of one dimension.
 OutputVerdict verify_conditioned(std::span<const float> output, const ExpectedOutput& expected,
                                  const std::vector<std::int64_t>& shape,
                                  std::int64_t unwritten_elements, double constant);
