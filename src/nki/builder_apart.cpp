@@ -91,7 +91,7 @@ void Builder::check_dynamic(const OpRequest& request, const Tile& destination) c
                 .limit(kMaxDynamic)
                 .raise();
         for (const DynamicAxis& axis : tile.dynamic) {
-            if (axis.along_free)
+            if (axis.along_free || (tile.buffer == Buffer::kHbm && axis.after_partitions))
                 rejected("indirect_indices_free_dim",
                          fmt::format("the index of '{}' changes along its free dimension",
                                      describe(tile)))
