@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "eval/kernel_checks.h"
+#include "nki/syntax/ast.h"
 
 namespace accelopt::eval {
 

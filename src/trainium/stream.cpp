@@ -255,7 +255,7 @@ class Lowering {
                 if (fills) emit_fill(out);
                 return;
             }
-            if (fills && !is_dma(out.op)) {  // and takes the time of all of that
+            if (fills && !is_dma(out.op) && !reads_first) {  // and takes the time of all of that
                 const Operation& fill = program_.operations[index_ - 1];
                 shape_elementwise(op, fill.dst, active_counts(fill, fill.dst), out);
             } else if (is_dma(out.op) && has_own_spaces(op.opcode)) {
