@@ -9,6 +9,7 @@
 #include "eval/measured.h"
 #include "eval/reply_building.h"
 #include "eval/value_check.h"
+#include "nki/lint.h"
 #include "nki/syntax/parser.h"
 #include "nki/syntax/printer.h"
 #include "trainium/timing.h"
@@ -92,11 +93,15 @@ bool Run::check_source() {
             diagnostic.code = "syntax_error";
             diagnostic.line = error.line;
             diagnostic.column = error.column;
-            diagnostic.snippet = error.snippet;
+            diagnostic.snippet = source_line(request_.source, error.line);
             end_with(reply_, Outcome::kSyntaxError, error.message, std::move(diagnostic));
             return false;
         }
         module_ = std::move(*parsed);
+    }
+    if (auto broken = nki::check_rules(*module_)) {
+        end_with(reply_, *broken, request_.source);
+        return false;
     }
     // The conditioned rule bounds errors and needs no ban on names.
     if (reply_.rule == "published") {

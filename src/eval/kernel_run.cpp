@@ -5,6 +5,7 @@
 
 #include "core/text.h"
 #include "eval/kernel_checks.h"
+#include "nki/lint.h"
 #include "nki/syntax/parser.h"
 #include "nki/syntax/printer.h"
 #include "trainium/timing.h"
@@ -87,7 +88,7 @@ bool KernelRun::parse() {
     diagnostic.code = "syntax_error";
     diagnostic.line = error.line;
     diagnostic.column = error.column;
-    diagnostic.snippet = error.snippet;
+    diagnostic.snippet = source_line(kernel_.source, error.line);
     return false;
 }
 
@@ -111,6 +112,7 @@ bool KernelRun::check_order() {
 bool KernelRun::check() {
     reply_.tier = "legality";
     if (!parse()) return false;
+    if (const auto broken = nki::check_rules(*module_)) return end(*broken);
     if (kernel_.published_ban) {
         if (const auto banned = find_precision_ban(kernel_.source)) return end(*banned);
     }

@@ -214,7 +214,7 @@ AccessTracker::Conflict AccessTracker::conflict_with_any(const Record& record, i
 
 AccessTracker::Conflict AccessTracker::on_write(const View& view, const Tensor& tensor, int context,
                                                 bool associative, int line) {
-    Tile& tile = tiles_[key(view)];
+    Tile& tile = tile_of(view, tensor);
     Record fresh{region_of(view, tensor), context, line, associative, context};
     Conflict found;
     tile.reads.any_overlapping(fresh.region, [&](const Record& read) {
@@ -239,9 +239,13 @@ AccessTracker::Conflict AccessTracker::on_write(const View& view, const Tensor& 
 
 AccessTracker::Conflict AccessTracker::on_read(const View& view, const Tensor& tensor, int context,
                                                int line) {
+<<<<<<< HEAD
     // Nothing is ever written to these.
     if (tensor.role == TensorRole::kInput || tensor.role == TensorRole::kConstant) return {};
     Tile& tile = tiles_[key(view)];
+=======
+    Tile& tile = tile_of(view, tensor);
+>>>>>>> e7d1e6d
     const Region region = region_of(view, tensor);
     Conflict found;
     // What this iteration reads may be the sum of what earlier ones added.

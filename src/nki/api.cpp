@@ -40,6 +40,8 @@ ApiParameters parse_parameters(std::string_view text) {
         parameters.list.push_back(std::move(parameter));
     }
     require(parameters.list.size() <= kMaxApiParameters, "an API entry has too many parameters");
+    parameters.mask = parameters.find("mask");
+    parameters.engine = parameters.find("engine");
     return parameters;
 }
 
@@ -167,10 +169,12 @@ int ApiCall::at(std::string_view name) const {
 void ApiCall::bad_argument(int k, const std::string& expected) const {
     const bool tensor = arguments_[k].is(Kind::kTile) || arguments_[k].is(Kind::kPending);
     const bool wants_number = expected.starts_with("a number") || expected.starts_with("an int");
-    rejected(tensor && wants_number ? "trace_value_access" : "type_error",
-             fmt::format("argument '{}' of {} must be {}, not {}", parameters_.list[k].name,
-                         entry_.name, expected, host_.repr(arguments_[k])))
-        .raise();
+    Fault fault =
+        rejected(tensor && wants_number ? "trace_value_access" : "type_error",
+                 fmt::format("argument '{}' of {} must be {}, not {}", parameters_.list[k].name,
+                             entry_.name, expected, host_.repr(arguments_[k])));
+    host_.place_argument(fault, k);
+    fault.raise();
 }
 
 bool ApiCall::is_tile(int k) const {
@@ -275,12 +279,12 @@ ScalarRequest ApiCall::scalar(int k) {
 OpRequest ApiCall::request(Opcode opcode) {
     OpRequest request = host_.request_here(opcode);
     request.engine = entry_.engine;
-    const int engine = parameters_.find("engine");
+    const int engine = parameters_.engine;
     if (engine >= 0 && has(engine)) {
         if (!arguments_[engine].is(Kind::kEngine)) bad_argument(engine, "an engine of nisa");
         request.engine = static_cast<Engine>(arguments_[engine].integer());
     }
-    const int mask = parameters_.find("mask");
+    const int mask = parameters_.mask;
     if (mask >= 0 && has(mask)) {
         const Value& value = arguments_[mask];
         if (value.is(Kind::kMask)) {

@@ -34,6 +34,8 @@ struct ApiParameters {
         bool optional = false;
     };
     std::vector<Parameter> list;
+    int mask = -1;    ///< index of `mask`, or -1
+    int engine = -1;  ///< index of `engine`, or -1
     int find(std::string_view name) const;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "nki/failure.h"
 
@@ -274,7 +275,13 @@ void Builder::emit_elementwise(const OpRequest& request, const Tile& destination
         if (scalar->vector) scalar->view = view_of(space.operands()[next++], space);
     if (request.opcode == Opcode::kIota) {
         op.operand0.immediate = static_cast<double>(space.iota().constant);
-        for (int d = 0; d < space.rank(); ++d) op.iota[d] = space.iota().step[d];
+        for (int d = 0; d < space.rank(); ++d) {
+            if (!Extent::fits(space.iota().step[d]))
+                exhausted("memory", "a step of the pattern does not fit 32 bits")
+                    .limit(std::numeric_limits<std::int32_t>::max())
+                    .raise();
+            op.iota[d] = space.iota().step[d];
+        }
     }
     fill_mask(op, space);
     push(op, request);
@@ -341,9 +348,15 @@ View Builder::view_of(const Draft& draft, const IterationSpace& space) {
             .limit(kMaxDims)
             .raise();
     for (int d = 0; d < view.rank; ++d) {
-        view.dims[d].count = space.count(d);
         // A dimension of one element has no stride; 1 keeps equal views equal.
-        view.dims[d].stride = d > 0 && space.count(d) == 1 ? 1 : draft.address.step[d];
+        const std::int64_t stride = d > 0 && space.count(d) == 1 ? 1 : draft.address.step[d];
+        if (!Extent::fits(stride) || !Extent::fits(space.count(d)))
+            exhausted("memory", "a dimension of an access pattern does not fit 32 bits")
+                .shape(draft.tile->shape())
+                .limit(std::numeric_limits<std::int32_t>::max())
+                .remedy("use smaller tensors")
+                .raise();
+        view.dims[d] = {stride, space.count(d)};
     }
     if (draft.vector) view.dims[1] = {1, 1};
     if (t.buffer != Buffer::kHbm)
@@ -378,6 +391,10 @@ void Builder::charge_elements(const Operation& operation) {
 }
 
 void Builder::push(Operation& operation, const OpRequest& request) {
+    append(std::move(operation), request.associative);
+}
+
+void Builder::append(Operation operation, bool associative) {
     if (static_cast<std::int64_t>(program_.operations.size()) >= limits_.operations)
         exhausted("operations",
                   fmt::format("the kernel executes more than {} operations", limits_.operations))
@@ -388,8 +405,9 @@ void Builder::push(Operation& operation, const OpRequest& request) {
     operation.loop = loops_.innermost_loop();
     if (!is_dma(operation.opcode) && !(operation.opcode == Opcode::kMemset && operation.implicit))
         check_engine(operation);
-    track(operation, request);
+    track(operation, associative);
     program_.operations.push_back(std::move(operation));
+    note({TraceEvent::Kind::kOperation, associative, -1});
 }
 
 }  // namespace accelopt::nki::interp

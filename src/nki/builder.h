@@ -33,6 +33,21 @@ void check_matmul_shape(const Tile& stationary, const Tile& moving);
 /// Raises size_of_dimension_exceed_arch_limit for a tile that `engine` cannot transpose.
 void check_transpose_shape(const Tile& source, Engine engine);
 
+/// Where a trace stands.
+struct TraceMark {
+    std::size_t operations = 0;
+    std::size_t tensors = 0;
+    std::size_t events = 0;  ///< only while watched
+};
+
+/// What a trace does to the program and its loops, one at a time.
+struct TraceEvent {
+    enum class Kind : std::uint8_t { kOperation, kTensor, kEnter, kIterate, kLeave };
+    Kind kind = Kind::kOperation;
+    bool associative = false;  ///< kOperation: OpRequest::associative
+    int loop = -1;             ///< kEnter: index into Program::loops
+};
+
 /// Builds the Program: allocates tensors, turns requests into operations on views, and checks
 /// every rule that needs shapes, memories, masks or loops. Knows nothing of Python.
 class Builder {
@@ -63,13 +78,42 @@ class Builder {
     void finish(const std::vector<Ref<Tile>>& outputs);
 
     LoopTracker& loops() { return loops_; }
+    int enter_loop(const void* statement, LoopKind kind, const std::string& variable,
+                   std::int64_t trip_count, int line);
+    void next_iteration();
+    void leave_loop();
+
+    // Replaying loops (Replay). Only what an operation is checked for in append() is checked again
+    // when it is repeated: a check that is not monotone in the address of a view belongs there, or
+    // into Replay::may_step.
+    /// Keeps events from now on, or no longer; calls nest.
+    void watch(bool on);
+    int watches() const { return watched_; }
+    /// Drops the events from the k-th on.
+    void forget_events(std::size_t k) { events_.resize(k); }
+    TraceMark mark() const {
+        return {program_.operations.size(), program_.tensors.size(), events_.size()};
+    }
+    const TraceEvent& event(std::size_t k) const { return events_[k]; }
+    /// Something happened that keeps the loops around it from being replayed.
+    void refuse_replay() { ++replay_refusals_; }
+    std::int64_t replayed() const { return program_.replayed; }
+    std::int64_t replay_refusals() const { return replay_refusals_; }
+    /// True for a tensor that repeat_tensor() can make again.
+    bool repeatable(TensorId id) const;
+    bool holds_identity(TensorId id) const { return states_[id].identity; }
+    /// Makes a tensor like one of an earlier iteration.
+    void repeat_tensor(TensorId like);
+    void repeat_operation(Operation operation, bool associative);
+    void repeat_enter(int loop);
     const Tensor& tensor(TensorId id) const { return program_.tensors[id]; }
     void name_tensor(TensorId id, const std::string& name);
     /// The value an SBUF tensor was filled with at creation, when it was.
     void set_fill(TensorId id, double value) { states_[id].fill = value; }
     std::optional<double> fill(TensorId id) const { return states_[id].fill; }
     void set_constant(TensorId id, std::vector<float> values);
-    std::string describe(const Tile& tile) const;
+    /// The name of the tile's tensor, or "tile".
+    const std::string& describe(const Tile& tile) const;
     /// Raises failed_to_infer_tile_from_local_tensor unless the partition dimension comes first.
     void check_tile(const Tile& tile) const {
         if (tile.buffer != Buffer::kHbm && tile.dims[0].tag != AxisTag::kPartition) draft(tile);
@@ -108,13 +152,17 @@ class Builder {
     View view_of(const Draft& draft, const IterationSpace& space);
     void fill_mask(Operation& operation, const IterationSpace& space);
     void push(Operation& operation, const OpRequest& request);
+    void append(Operation operation, bool associative);
+    void note(TraceEvent event) {
+        if (watched_ > 0) events_.push_back(event);
+    }
 
     void check_memories(const OpRequest& request, const Tile& destination) const;
     void check_engine(const Operation& operation) const;
     void check_start_partition(const View& view) const;
     void check_output(const Tile& destination) const;
     void check_bank(const View& view, const Tile& destination) const;
-    void track(const Operation& operation, const OpRequest& request);
+    void track(const Operation& operation, bool requested_associative);
     void track_read(const View& view, int context, int line);
     [[noreturn]] void dependency(const View& view, const AccessTracker::Conflict& conflict,
                                  bool write) const;
@@ -133,6 +181,9 @@ class Builder {
     std::vector<TensorState> states_;
     std::unordered_map<std::string, int> api_indices_;
     std::int64_t memory_ = 0;
+    int watched_ = 0;
+    std::vector<TraceEvent> events_;
+    std::int64_t replay_refusals_ = 0;
 };
 
 }  // namespace accelopt::nki::interp

@@ -15,28 +15,32 @@ namespace {
         .raise();
 }
 
-void expect_on_chip(const std::string& operand, const Tile& tile) {
+/// `operand` makes the operand's description, which only a finding needs.
+template <typename Operand>
+void expect_on_chip(const Operand& operand, const Tile& tile) {
     if (tile.buffer == Buffer::kHbm)
-        wrong_memory(operand, tile, "sbuf or psum",
+        wrong_memory(operand(), tile, "sbuf or psum",
                      "load it with nl.load first; results go to HBM with nl.store");
 }
 
-void expect_sbuf(const std::string& operand, const Tile& tile) {
+template <typename Operand>
+void expect_sbuf(const Operand& operand, const Tile& tile) {
     if (tile.buffer != Buffer::kSbuf)
-        wrong_memory(operand, tile, "sbuf", "copy it to an SBUF tile first (nl.copy)");
+        wrong_memory(operand(), tile, "sbuf", "copy it to an SBUF tile first (nl.copy)");
 }
 
 }  // namespace
 
 void Builder::check_memories(const OpRequest& request, const Tile& destination) const {
     const auto source = [&](int k) {
-        return fmt::format("operand '{}'", describe(*request.src[k]));
+        return [&, k] { return fmt::format("operand '{}'", describe(*request.src[k])); };
     };
+    const auto called = [](const char* name) { return [name] { return std::string(name); }; };
     switch (request.opcode) {
         case Opcode::kLoad:
             if (request.src[0]->buffer != Buffer::kHbm)
-                wrong_memory(source(0), *request.src[0], "hbm", "on-chip tiles need no load");
-            expect_sbuf("the result of a load", destination);
+                wrong_memory(source(0)(), *request.src[0], "hbm", "on-chip tiles need no load");
+            expect_sbuf(called("the result of a load"), destination);
             return;
         case Opcode::kStore:
             if (destination.buffer != Buffer::kHbm)
@@ -48,7 +52,7 @@ void Builder::check_memories(const OpRequest& request, const Tile& destination) 
             if (destination.buffer == Buffer::kPsum)
                 wrong_memory("the destination of a DMA", destination, "hbm or sbuf", "");
             if (request.src[0]->buffer == Buffer::kPsum)
-                wrong_memory(source(0), *request.src[0], "hbm or sbuf", "");
+                wrong_memory(source(0)(), *request.src[0], "hbm or sbuf", "");
             return;
         case Opcode::kMatmul:
             expect_sbuf(source(0), *request.src[0]);
@@ -66,11 +70,11 @@ void Builder::check_memories(const OpRequest& request, const Tile& destination) 
         default:
             break;
     }
-    expect_on_chip("the result", destination);
+    expect_on_chip(called("the result"), destination);
     for (int k = 0; k < request.sources; ++k) expect_on_chip(source(k), *request.src[k]);
     for (const ScalarRequest* scalar :
          {&request.scale, &request.bias, &request.operand0, &request.operand1})
-        if (scalar->tile) expect_on_chip("a vector operand", *scalar->tile);
+        if (scalar->tile) expect_on_chip(called("a vector operand"), *scalar->tile);
 }
 
 void Builder::check_output(const Tile& destination) const {
@@ -151,9 +155,9 @@ void Builder::track_read(const View& view, int context, int line) {
     if (found.loop >= 0) dependency(view, found, false);
 }
 
-void Builder::track(const Operation& operation, const OpRequest& request) {
+void Builder::track(const Operation& operation, bool requested_associative) {
     const int context = loops_.context();
-    const bool associative = request.associative || operation.accumulate;
+    const bool associative = requested_associative || operation.accumulate;
     for (int k = 0; k < operation.sources; ++k) {
         if (associative && operation.src[k] == operation.dst) continue;
         track_read(operation.src[k], context, operation.line);

@@ -56,7 +56,6 @@ TensorId Builder::allocate(TensorSpec spec) {
     tensor.partitions = spec.shape[axis];
     tensor.blocks = product(0, axis);
     tensor.free_elements = product(axis + 1, spec.shape.size());
-    const std::string shape = shape_text(spec.shape);
     tensor.shape = std::move(spec.shape);
     if (spec.buffer == Buffer::kHbm) {
         charge_memory(bytes);
@@ -64,7 +63,7 @@ TensorId Builder::allocate(TensorSpec spec) {
         if (tensor.partitions > limits_.partitions)
             rejected("num_partition_exceed_arch_limit",
                      fmt::format("number of partitions {} of {} exceeds the limit of {}",
-                                 tensor.partitions, shape, limits_.partitions))
+                                 tensor.partitions, shape_text(tensor.shape), limits_.partitions))
                 .shape(tensor.shape)
                 .limit(limits_.partitions)
                 .remedy("split the partition dimension into tiles of at most 128")
@@ -74,9 +73,10 @@ TensorId Builder::allocate(TensorSpec spec) {
             psum ? limits_.psum_partition_bytes : limits_.sbuf_partition_bytes;
         const std::int64_t needed = checked_multiply(tensor.free_elements, size_of(spec.dtype));
         if (needed > capacity)
-            rejected(psum ? "psum_capacity" : "sbuf_capacity",
-                     fmt::format("one tile of {} needs {} bytes per partition; {} has {}", shape,
-                                 needed, psum ? "PSUM" : "SBUF", capacity))
+            rejected(
+                psum ? "psum_capacity" : "sbuf_capacity",
+                fmt::format("one tile of {} needs {} bytes per partition; {} has {}",
+                            shape_text(tensor.shape), needed, psum ? "PSUM" : "SBUF", capacity))
                 .shape(tensor.shape)
                 .limit(capacity)
                 .remedy("use smaller tiles")
@@ -91,7 +91,10 @@ TensorId Builder::allocate(TensorSpec spec) {
     TensorState state;
     state.context = spec.context >= 0 ? spec.context : loops_.context();
     states_.push_back(state);
+    // A tensor of another iteration than the running one, or one that is no tile, is made once.
+    if (state.context != loops_.context() || spec.buffer == Buffer::kHbm) refuse_replay();
     program_.tensors.push_back(std::move(tensor));
+    note({TraceEvent::Kind::kTensor, false, -1});
     return program_.tensors.back().id;
 }
 
@@ -134,9 +137,10 @@ void Builder::set_constant(TensorId id, std::vector<float> values) {
     program_.tensors[id].constant_data = std::move(values);
 }
 
-std::string Builder::describe(const Tile& tile) const {
+const std::string& Builder::describe(const Tile& tile) const {
+    static const std::string kNameless = "tile";
     const std::string& name = program_.tensors[tile.tensor].name;
-    return name.empty() ? "tile" : name;
+    return name.empty() ? kNameless : name;
 }
 
 int Builder::api_index(const std::string& name) {

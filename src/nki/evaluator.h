@@ -8,8 +8,10 @@
 #include "nki/api.h"
 #include "nki/builder.h"
 #include "nki/code.h"
+#include "nki/failure.h"
 #include "nki/interpreter.h"
 #include "nki/modules.h"
+#include "nki/replay_analysis.h"
 #include "nki/value.h"
 
 namespace accelopt::nki::interp {
@@ -24,6 +26,8 @@ class Evaluator {
     Program run(const std::vector<Argument>& arguments);
     /// Fills in where execution stands, when the finding does not say.
     Finding locate(Finding finding) const;
+    /// Places a fault at argument `k` of the API call being made, which may stand lines below it.
+    void place_argument(Fault& fault, int k) const;
 
     Heap& heap() { return heap_; }
     Builder& builder() { return builder_; }
@@ -48,6 +52,7 @@ class Evaluator {
     std::string str(const Value& value) const;
     /// The items of an iterable, materialised.
     std::vector<Value> items_of(const Value& iterable);
+    bool replayed() const { return builder_.replayed() > 0; }
     std::int64_t to_integer(const Value& value, const char* what) const;
     void append(Sequence& sequence, Value value);
     void set_entry(Mapping& mapping, Value key, Value value);
@@ -143,6 +148,8 @@ class Evaluator {
     Flow execute(const std::vector<Step*>& block);
     Flow execute(const Step& step);
     Flow execute_for(const Step& step);
+    bool may_replay(const Step& step);
+    void refuse_replay() { builder_.refuse_replay(); }
     Flow execute_while(const Step& step);
     Flow execute_body(const Step& step, bool& stop);
     void execute_function(const Step& step);
@@ -179,10 +186,14 @@ class Evaluator {
     int line_ = 0;
     int column_ = 0;
     int site_ = -1;
-    int api_ = -1;              ///< API call being executed, for findings
-    std::vector<int> api_ids_;  ///< API table index -> index into Program::api_names
-    int operator_api_ = -1;     ///< the same for Python operators on tiles
+    int api_ = -1;  ///< API call being executed, for findings
+    std::unordered_map<const Step*, ReplayPlan> replay_plans_;
+    int ds_api_ = -1;
+    const Node* call_ = nullptr;  ///< of that call, when its arguments were bound from a node
+    std::vector<int> api_ids_;    ///< API table index -> index into Program::api_names
+    int operator_api_ = -1;       ///< the same for Python operators on tiles
     int arange_api_ = -1;
+    std::vector<IndexItem> index_items_;  ///< of the subscript being applied; kept for its storage
 };
 
 }  // namespace accelopt::nki::interp

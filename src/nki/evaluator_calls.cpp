@@ -77,11 +77,10 @@ std::vector<int> bind_api(int index, std::size_t positional,
 
 Value Evaluator::evaluate_call(const Node& node) {
     const Value callee = evaluate(*node.kids[0]);
-    const bool spread =
-        std::any_of(node.kids.begin() + 1, node.kids.end(),
-                    [](const Node* kid) { return kid->kind == NodeKind::kStarred; }) ||
-        std::find(node.keywords.begin(), node.keywords.end(), -1) != node.keywords.end();
-    if (callee.is(Kind::kApi) && !spread) return call_api(static_cast<int>(callee.integer()), node);
+    if (node.replay_needs_slice && !(callee.is(Kind::kApi) && callee.integer() == ds_api_))
+        refuse_replay();
+    if (callee.is(Kind::kApi) && !node.spread)
+        return call_api(static_cast<int>(callee.integer()), node);
     std::vector<Value> arguments;
     Keywords keywords;
     const std::size_t positional = node.kids.size() - node.keywords.size();
@@ -134,6 +133,8 @@ Value Evaluator::call_api(int index, const Node& node) {
     line_ = node.line;
     column_ = node.column;
     site_ = node.id;
+    const Restore<const Node*> restore_call(call_);
+    call_ = &node;
     if (!in_kernel_ && !entry.name.starts_with("nki."))
         rejected("nki_api_outside_of_nki_kernel",
                  fmt::format("{} is called outside of a kernel", entry.name))
@@ -167,7 +168,9 @@ Value Evaluator::dispatch(const Value& callee, std::vector<Value>& arguments, Ke
             const int index = static_cast<int>(callee.integer());
             const ApiEntry& entry = api_table()[index];
             const Restore<int> restore(api_);
+            const Restore<const Node*> restore_call(call_);
             api_ = index;
+            call_ = nullptr;
             if (entry.handler == nullptr)
                 unsupported("unknown_api", fmt::format("{} is not supported", entry.name)).raise();
             std::vector<std::string> names;
@@ -270,6 +273,7 @@ Value Evaluator::call_function(Function& function, std::vector<Value>& arguments
         exhausted("recursion", fmt::format("calls nest deeper than {}", options_.limits.recursion))
             .limit(options_.limits.recursion)
             .raise();
+    refuse_replay();  // a function may do anything
     const FunctionCode& code = *function.code;
     const Ref<Environment> environment = heap_.make<Environment>();
     heap_.grow(*environment, static_cast<std::int64_t>(code.slots) * 16);
@@ -284,9 +288,11 @@ Value Evaluator::call_function(Function& function, std::vector<Value>& arguments
     const Restore<Frame*> restore_frame(frame_);
     const Restore<int> restore_depth(call_depth_);
     const Restore<int> restore_api(api_);
+    const Restore<const Node*> restore_call(call_);
     frame_ = &frame;
     ++call_depth_;
     api_ = -1;
+    call_ = nullptr;
     if (code.expression != nullptr) return evaluate(*code.expression);
     execute(code.body);
     return std::move(frame.result);

@@ -5,6 +5,7 @@
 #include "core/text.h"
 #include "nki/evaluator.h"
 #include "nki/failure.h"
+#include "nki/replay.h"
 
 namespace accelopt::nki::interp {
 namespace {
@@ -25,6 +26,7 @@ Evaluator::Evaluator(const Module& module, const TraceOptions& options)
         api_ids_.push_back(builder_.api_index(std::string(entry.name)));
     operator_api_ = builder_.api_index("operator");
     arange_api_ = find_api("nl.arange");
+    ds_api_ = find_api("nl.ds");
 }
 
 void Evaluator::out_of_steps() const {
@@ -41,6 +43,13 @@ Finding Evaluator::locate(Finding finding) const {
     }
     if (finding.operation.empty() && api_ >= 0) finding.operation = api_table()[api_].name;
     return finding;
+}
+
+void Evaluator::place_argument(Fault& fault, int k) const {
+    if (call_ == nullptr) return;
+    for (std::size_t n = 0; n < call_->cached_binding.size(); ++n)
+        if (call_->cached_binding[n] == k)
+            fault.at(call_->kids[n + 1]->line, call_->kids[n + 1]->column);
 }
 
 Function& Evaluator::entry_function() {
@@ -177,11 +186,25 @@ namespace accelopt::nki {
 
 Result<Program, Finding> trace(const Module& module, const std::vector<Argument>& arguments,
                                const TraceOptions& options) {
+    // A trace that replayed loops does not end in a finding: interpreting every iteration says
+    // exactly what was wrong where, and whether anything was.
+    const auto plainly = [&] {
+        TraceOptions plain = options;
+        plain.replay = false;
+        return trace(module, arguments, plain);
+    };
     std::unique_ptr<interp::Evaluator> evaluator;
     try {
         evaluator = std::make_unique<interp::Evaluator>(module, options);
         return evaluator->run(arguments);
+    } catch (const interp::ReplayMismatch&) {
+        evaluator.reset();
+        return plainly();
     } catch (interp::TraceFailure& failure) {
+        if (evaluator && evaluator->replayed()) {
+            evaluator.reset();
+            return plainly();
+        }
         if (evaluator) return Failure{evaluator->locate(std::move(failure.finding))};
         return Failure{std::move(failure.finding)};
     } catch (const std::bad_alloc&) {

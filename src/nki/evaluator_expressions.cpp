@@ -48,6 +48,12 @@ Value Evaluator::evaluate_here(const Node& node) {
             line_ = node.line;
             column_ = node.column;
             site_ = node.id;
+            if (node.replay_needs_index) {
+                const auto index = [](const Value& v) {
+                    return v.is_integer() || v.is(Kind::kAffine);
+                };
+                if (!index(left) || !index(right)) refuse_replay();
+            }
             return binary(node.op, left, right);
         }
         case NodeKind::kUnary: {
@@ -146,6 +152,8 @@ Value Evaluator::evaluate_subscript(const Node& node) {
     line_ = node.line;
     column_ = node.column;
     site_ = node.id;
+    if (node.replay_needs_tile && !base.is(Kind::kTile) && !base.is(Kind::kPending))
+        refuse_replay();
     Value result = subscript(base, index);
     if (node.pure_index && result.is(Kind::kAffine)) node.cached_value = result;
     return result;
@@ -176,6 +184,7 @@ Value Evaluator::evaluate_compare(const Node& node) {
 
 Value Evaluator::evaluate_sequence(const Node& node) {
     const Ref<Sequence> sequence = heap_.make<Sequence>();
+    sequence->items.reserve(node.kids.size());
     for (const Node* kid : node.kids) {
         if (kid->kind == NodeKind::kStarred) {
             for (Value& item : items_of(evaluate(*kid->kids[0]))) append(*sequence, item);

@@ -25,6 +25,7 @@ Value Evaluator::call_method(Method& method, std::vector<Value>& arguments, Keyw
     const Value& self = method.self;
     if (self.is(Kind::kTile) || self.is(Kind::kPending))
         return tile_method(name, self, arguments, keywords);
+    refuse_replay();
     for (auto& [keyword, value] : keywords) {
         if (this->name(keyword) != "default")
             unsupported("python_feature", fmt::format("keyword arguments of {}()", name)).raise();

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "nki/evaluator.h"
 #include "nki/failure.h"
@@ -112,14 +113,11 @@ Value Evaluator::index_sequence(const Value& base, const Value& index) {
 }
 
 Ref<Tile> Evaluator::index_tile(const Tile& tile, const Value& index) {
-    std::vector<Value> values;
-    if (index.is(Kind::kTuple) && !index.as<Sequence>().grid) {
-        values = index.as<Sequence>().items;
-    } else {
-        values.push_back(index);
-    }
-    std::vector<IndexItem> items;
-    items.reserve(values.size());
+    const bool several = index.is(Kind::kTuple) && !index.as<Sequence>().grid;
+    const std::span<const Value> values =
+        several ? std::span<const Value>(index.as<Sequence>().items) : std::span(&index, 1);
+    std::vector<IndexItem>& items = index_items_;
+    items.clear();
     for (const Value& value : values) {
         IndexItem item;
         if (value.is_integer()) {

@@ -133,7 +133,7 @@ Ref<Tile> Evaluator::materialise(const Value& value, const std::string& name) {
         pending.done = request.loop_reduce
                            ? builder_.emit_fresh(resolve_loop_reduce(request, {}), name)
                            : builder_.emit_fresh(request, name);
-        pending.request = OpRequest{};
+        pending.request.release();
     }
     return pending.done;
 }
@@ -166,9 +166,9 @@ void Evaluator::store_into(const Ref<Tile>& destination, const Value& value) {
         if (retargetable(pending.request, *destination)) {
             const OpRequest request = pending.request.loop_reduce
                                           ? resolve_loop_reduce(pending.request, destination)
-                                          : pending.request;
+                                          : std::move(pending.request);
             pending.done = destination;
-            pending.request = OpRequest{};
+            pending.request.release();
             builder_.emit(request, destination);
             return;
         }

@@ -59,6 +59,9 @@ struct TraceOptions {
     std::optional<std::string> entry;  ///< function name; nullopt: the one decorated with
                                        ///< nki.jit, else `kernel`, else `optimized_kernel`
     TraceLimits limits;
+    /// Replays loop bodies whose iterations differ in offsets only, instead of interpreting each.
+    /// The result is the same either way.
+    bool replay = true;
     /// The launch grid, kernel[grid]: every instance is traced, in row-major order of program ids,
     /// into the same outputs. Empty: launched without a grid.
     std::vector<std::int64_t> grid;

@@ -192,6 +192,10 @@ bool IterationSpace::fit_factors(Draft& draft) {
 }
 
 bool IterationSpace::add(Draft draft) {
+    if (draft.rank == rank_ && std::equal(&count_[1], &count_[rank_], &draft.count[1])) {
+        operands_.push_back(std::move(draft));
+        return true;
+    }
     Draft attempt = draft;
     if (!fit_broadcast(attempt)) {
         attempt = std::move(draft);

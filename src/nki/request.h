@@ -60,6 +60,15 @@ struct OpRequest {
     AluOp reduce_op = AluOp::kNone;
 
     void add_source(const Ref<Tile>& tile) { src[sources++] = tile; }
+    /// Lets go of the tiles, once the operation has been executed.
+    void release() {
+        src = {};
+        scale.tile = {};
+        bias.tile = {};
+        operand0.tile = {};
+        operand1.tile = {};
+        reduce_into = {};
+    }
 };
 
 }  // namespace accelopt::nki::interp

@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "trainium/execution_plan.h"
 #include "trainium/executor.h"
 #include "trainium/indirect.h"
 #include "trainium/matmul.h"
@@ -13,13 +14,16 @@ Result<std::vector<OutputArray>, nki::Finding> execute(const nki::Program& progr
                                                        std::span<const InputArray> inputs,
                                                        const ExecutionLimits& limits) {
     const execution::SingleThread single_thread;
-    const execution::TileTable tiles(program);
     try {
+        std::vector<std::int32_t> order;
+        if (!limits.program_order) order = execution::plan_execution(program);
+        const execution::TileTable tiles(program, order);
         execution::TileMemory memory(program, tiles, inputs, limits.memory_bytes);
         execution::Executor executor(program, memory);
-        const auto count = static_cast<std::int64_t>(program.operations.size());
+        const auto count =
+            static_cast<std::int64_t>(order.empty() ? program.operations.size() : order.size());
         for (std::int64_t i = 0; i < count; ++i) {
-            executor.run(program.operations[i]);
+            executor.run(program.operations[order.empty() ? i : order[i]]);
             memory.release(i);
         }
         return executor.take_outputs();

@@ -38,14 +38,18 @@ struct ExecutionLimits {
     std::int64_t memory_bytes = 8'000'000'000;
     int threads = 1;  ///< kept for callers: values are computed on the calling thread alone, so
                       ///< that bits do not follow ranks; run evaluators side by side instead
+    bool program_order = false;  ///< never on demand (see execute), whatever memory that takes
 };
 
 /// Runs a program on data: float32 elementwise arithmetic (Highway), float32-accumulated products
 /// (oneDNN), other dtypes rounded on write. Outputs start poisoned with a finite out-of-range
 /// value. `inputs` are in the order of the kernel's tensor arguments and are never written.
-/// The error is a resource_limit/memory finding, or rejected/tensor_access_out_of_bound for an
-/// index that only the data decide. Throws Error(kInternal) for a program that no front end makes
-/// (a view outside its tensor, a store to an input) and for inputs of the wrong size.
+/// Operations run in program order; where a kernel's intermediate results would need more memory
+/// than its inputs and outputs, on demand of the stores, which gives the same bits
+/// (execution_plan). The error is a resource_limit/memory finding, or
+/// rejected/tensor_access_out_of_bound for an index that only the data decide. Throws
+/// Error(kInternal) for a program that no front end makes (a view outside its tensor, a store to an
+/// input) and for inputs of the wrong size.
 Result<std::vector<OutputArray>, nki::Finding> execute(const nki::Program& program,
                                                        std::span<const InputArray> inputs,
                                                        const ExecutionLimits& limits);

@@ -175,7 +175,7 @@ class Lowering {
 
     std::int32_t tile_of(const View& view) {
         const nki::Tensor& t = tensor(view);
-        const std::int64_t block = t.buffer == nki::Buffer::kHbm ? 0 : view.block;
+        const std::int64_t block = t.buffer == nki::Buffer::kHbm ? 0 : std::int64_t{view.block};
         const auto key = std::pair(view.tensor, block);
         if (last_tile_ >= 0 && last_key_ == key) return alias_[last_tile_];
         const auto [it, added] = tiles_.try_emplace(key, 0);

@@ -93,13 +93,15 @@ std::size_t TileTable::BlockHash::operator()(const BlockKey& key) const {
     return static_cast<std::size_t>(hash * 0xFF51AFD7ED558CCDu);
 }
 
-TileTable::TileTable(const nki::Program& program) : program_(program) {
+TileTable::TileTable(const nki::Program& program, std::span<const std::int32_t> order)
+    : program_(program) {
     // Tile k is block 0 of tensor k; further tiles are made as operations name them.
     for (const nki::Tensor& tensor : program.tensors) tensor_.push_back(tensor.id);
     last_use_.assign(tensor_.size(), -1);
-    const auto count = static_cast<std::int64_t>(program.operations.size());
+    const auto count =
+        static_cast<std::int64_t>(order.empty() ? program.operations.size() : order.size());
     for (std::int64_t i = 0; i < count; ++i) {
-        const nki::Operation& operation = program.operations[i];
+        const nki::Operation& operation = program.operations[order.empty() ? i : order[i]];
         const auto use = [&](const nki::View& view) {
             last_use_[number(view.tensor, view.block)] = i;
         };
@@ -142,9 +144,9 @@ std::size_t TileTable::tile_of(nki::TensorId tensor, std::int64_t block) const {
     return found->second;
 }
 
-std::span<const std::size_t> TileTable::ending_at(std::int64_t index) const {
-    const std::size_t begin = ending_begin_[index];
-    return {ending_.data() + begin, ending_begin_[index + 1] - begin};
+std::span<const std::size_t> TileTable::ending_at(std::int64_t position) const {
+    const std::size_t begin = ending_begin_[position];
+    return {ending_.data() + begin, ending_begin_[position + 1] - begin};
 }
 
 TileMemory::TileMemory(const nki::Program& program, const TileTable& tiles,
@@ -250,8 +252,8 @@ std::byte* TileMemory::write(nki::TensorId tensor, std::int64_t block, bool whol
     return allocate(tile, !whole, line);
 }
 
-void TileMemory::release(std::int64_t index) {
-    for (const std::size_t tile : tiles_.ending_at(index)) {
+void TileMemory::release(std::int64_t position) {
+    for (const std::size_t tile : tiles_.ending_at(position)) {
         const nki::Tensor& tensor = program_.tensors[tiles_.tensor_of(tile)];
         if (lies_outside_pool(tensor) || data_[tile] == nullptr) continue;
         pool_.give(data_[tile], array_bytes(tensor));

@@ -68,14 +68,15 @@ class ScratchBlock {
 /// tensors of absurdly many blocks cost nothing) and knows when each is used last.
 class TileTable {
   public:
-    explicit TileTable(const nki::Program& program);
+    /// For a run in `order` (indices of operations; empty: program order).
+    explicit TileTable(const nki::Program& program, std::span<const std::int32_t> order = {});
 
     /// Throws Error(kInternal) for a view of no tensor or of a block that no operation touches.
     std::size_t tile_of(nki::TensorId tensor, std::int64_t block) const;
     std::size_t size() const { return last_use_.size(); }
     nki::TensorId tensor_of(std::size_t tile) const { return tensor_[tile]; }
-    /// Tiles whose last use is operation `index`.
-    std::span<const std::size_t> ending_at(std::int64_t index) const;
+    /// Tiles whose last use is the operation at `position` of the run.
+    std::span<const std::size_t> ending_at(std::int64_t position) const;
 
   private:
     struct BlockKey {
@@ -117,8 +118,8 @@ class TileMemory final : public Storage {
     std::vector<std::byte>& output(nki::TensorId tensor) override;
     BlockPool& pool() override { return pool_; }
 
-    /// Releases the on-chip tiles whose last use was operation `index`.
-    void release(std::int64_t index);
+    /// Releases the on-chip tiles whose last use was the operation at `position` of the run.
+    void release(std::int64_t position);
 
   private:
     std::byte* allocate(std::size_t tile, bool poison, int line);

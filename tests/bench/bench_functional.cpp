@@ -1,6 +1,7 @@
 // Functional execution against numpy: the time of one seed of a baseline over the time of its numpy
-// reference (float32, one thread, the fastest correct OpenBLAS core), the peak memory of the run
-// over inputs plus outputs, the cost of the second execution in completion order, and which opcodes
+// reference (float32, one thread, the fastest correct OpenBLAS core), the peak memory over
+// inputs plus outputs (of the run with its inputs; of the whole process with Python, numpy and the
+// reference's outputs), the cost of the second execution in completion order, and which opcodes
 // the time goes to. Both sides run in turn and the fastest of their runs counts.
 //
 //   bench_functional [--shape full|test] [--runs N] [--order] [--opcodes] [--kernel FILE]
@@ -48,6 +49,13 @@ double peak_bytes() {
     std::ifstream status("/proc/self/status");
     for (std::string line; std::getline(status, line);) {
         if (line.rfind("VmHWM:", 0) == 0) return std::atof(line.c_str() + 6) * 1024;
+    }
+    return 0;
+}
+double resident_bytes() {
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);) {
+        if (line.rfind("VmRSS:", 0) == 0) return std::atof(line.c_str() + 6) * 1024;
     }
     return 0;
 }
@@ -197,8 +205,8 @@ double measure(const std::string& id, const Options& options) {
     const nki::Program program = trace(problem, source, machine);
 
     eval::ReferenceStore store("", 8'000'000'000);
-    auto made = store.get(problem, eval::nominal_set(problem, "bench", 0),
-                          eval::ReferenceKind::kPublished);
+    auto made =
+        store.get(problem, eval::nominal_set(problem, "bench", 0), eval::ReferenceKind::kPublished);
     if (!made) throw std::runtime_error(made.error());
     const eval::Reference data = *made;
     std::vector<std::span<const float>> tensors;
@@ -207,10 +215,12 @@ double measure(const std::string& id, const Options& options) {
     for (std::size_t i = 0; i < problem.outputs.size(); ++i) {
         bytes += static_cast<double>(data.output(i).value.size_bytes());
     }
+    double input_bytes = 0;
     for (std::size_t i = 0; i < data.inputs(); ++i) {
         const auto array = data.input(i);
         bytes += static_cast<double>(array.size_bytes());
         tensors.push_back(array);
+        input_bytes += static_cast<double>(array.size_bytes());
         inputs.push_back({array.data(), static_cast<std::int64_t>(array.size_bytes())});
     }
     const fs::path folder =
@@ -221,18 +231,21 @@ double measure(const std::string& id, const Options& options) {
     double ordered = 1e30;
     std::string verdict;
     std::vector<trainium::OutputArray> outputs;
-    double peak = 0;
+    double process = 0;
+    double own = 0;
     {
         NumpyProcess numpy(problem, tensors, folder);
         for (int run = 0; run < options.runs; ++run) {
             outputs.clear();
             reset_peak();
+            const double before = resident_bytes();
             functional = std::min(functional, seconds_of([&] {
                                       auto executed = trainium::execute(program, inputs, {});
                                       if (!executed) throw std::runtime_error("execution failed");
                                       outputs = std::move(*executed);
                                   }));
-            peak = std::max(peak, peak_bytes());
+            process = std::max(process, peak_bytes());
+            own = std::max(own, peak_bytes() - before + input_bytes);
             reference = std::min(reference, numpy.seconds());
         }
         if (options.order) {
@@ -249,8 +262,8 @@ double measure(const std::string& id, const Options& options) {
         }
     }
     fs::remove_all(folder);
-    std::printf("%-24s %9.4f %9.4f %7.2f %9.2f %9.0f\n", id.c_str(), functional, reference,
-                functional / reference, peak / bytes, bytes / 1e6);
+    std::printf("%-24s %9.4f %9.4f %7.2f %9.0f %9.2f %9.2f\n", id.c_str(), functional, reference,
+                functional / reference, bytes / 1e6, own / bytes, process / bytes);
     if (options.opcodes) print_opcodes(program, inputs);
     std::fflush(stdout);
     return functional / reference;
@@ -275,8 +288,8 @@ int main(int argc, char** argv) {
     const eval::BlasChoice& blas = eval::choose_blas();
     std::printf("vector level %s, OpenBLAS core %s, one thread\n", trainium::simd_target().c_str(),
                 blas.core_type.c_str());
-    std::printf("%-24s %9s %9s %7s %9s %9s\n", "problem", "ours s", "numpy s", "ratio", "peak/i+o",
-                "i+o MB");
+    std::printf("%-24s %9s %9s %7s %9s %9s %9s\n", "problem", "ours s", "numpy s", "ratio",
+                "i+o MB", "run/i+o", "all/i+o");
     std::fflush(stdout);
     std::vector<double> ratios;
     for (const std::string& id : problems) {

@@ -8,7 +8,8 @@
 /// offsets in bytes into INPUT_FILE. One reply per line, flushed, so that a crash is traced to the
 /// job after the last reply: {"id", "outcome", "code", "message", "line", "outputs": [{"shape",
 /// "dtype", "offset", "bytes", "unwritten"}]}, offsets into OUTPUT_FILE. Outcome "internal" stands
-/// for an exception, which no kernel may cause.
+/// for an exception, which no kernel may cause. Every kernel also runs in the order in which the
+/// timing model completes it: rejected/hazard where the two executions differ.
 #include <exception>
 #include <fstream>
 #include <iostream>
@@ -22,6 +23,7 @@
 #include "eval/evaluator.h"
 #include "nki/interpreter.h"
 #include "nki/syntax/parser.h"
+#include "trainium/completion_order.h"
 #include "trainium/execute.h"
 
 namespace {
@@ -95,6 +97,10 @@ class Runner {
         if (auto finding = trainium::check_legality(*program, target)) return reply_of(*finding);
         auto executed = trainium::execute(*program, arrays, {});
         if (!executed) return reply_of(executed.error());
+        const auto compiled = trainium::compile_kernel(*program, target);
+        if (auto hazard = trainium::find_hazard(*program, compiled, arrays, {}, *executed)) {
+            return reply_of(*hazard);
+        }
         json reply = {{"outcome", "ok"}, {"outputs", json::array()}};
         for (const trainium::OutputArray& output : *executed) {
             reply["outputs"].push_back({{"shape", output.shape},

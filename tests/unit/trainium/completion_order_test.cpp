@@ -7,6 +7,8 @@
 
 #include "core/rng.h"
 #include "timing_programs.h"
+#include "trainium/execution_plan.h"
+#include "trainium/executor.h"
 #include "trainium/passes.h"
 
 namespace accelopt::trainium {
@@ -563,6 +565,65 @@ nki::Program random_program(std::uint64_t seed) {
 }
 
 }  // namespace
+
+TEST_CASE("Execution on demand gives the same bits as program order", "[execution_plan]") {
+    for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+        const nki::Program program = random_program(seed);
+        const Inputs inputs(program, seed);
+        const auto arrays = inputs.arrays();
+        auto expected = execute(program, arrays, {});
+        REQUIRE(expected.ok());
+        const auto order = execution::demand_order(program);
+        REQUIRE_FALSE(order.empty());
+        const execution::SingleThread single_thread;
+        const execution::TileTable tiles(program, order);
+        execution::TileMemory memory(program, tiles, arrays, 1 << 30);
+        execution::Executor executor(program, memory);
+        for (std::size_t i = 0; i < order.size(); ++i) {
+            executor.run(program.operations[static_cast<std::size_t>(order[i])]);
+            memory.release(static_cast<std::int64_t>(i));
+        }
+        const auto outputs = executor.take_outputs();
+        INFO("seed " << seed);
+        REQUIRE(outputs.size() == expected->size());
+        CHECK(outputs[0].bytes == (*expected)[0].bytes);
+        CHECK(outputs[0].unwritten_elements == (*expected)[0].unwritten_elements);
+    }
+}
+
+TEST_CASE("Intermediate results far beyond inputs and outputs need little memory",
+          "[execution_plan][N13]") {
+    // All scores first, all uses later, as an attention does: 160 MiB of intermediate results
+    // between 1 MiB of inputs and outputs.
+    ProgramBuilder b;
+    const TensorId in = b.input({128, 1024});
+    const TensorId out = b.output({128, 640});
+    const TensorId x = b.tile(128, 1024, 1);
+    b.load(b.whole(x), b.whole(in));
+    const TensorId score = b.tile(128, 512, 2, nki::Buffer::kSbuf, 640);
+    for (int t = 0; t < 640; ++t) {
+        b.scalar(b.whole(score, t), AluOp::kMultiply, b.window(x, 0, 128, t % 512, 512), 1.0 + t);
+    }
+    for (int t = 0; t < 640; ++t) {
+        const TensorId sum = b.tile(128, 1, 3);
+        b.reduce(b.whole(sum), AluOp::kAdd, b.whole(score, t));
+        b.store(b.window(out, 0, 128, t, 1), b.whole(sum));
+    }
+    const nki::Program program = numbered(b);
+    const Inputs inputs(program);
+    ExecutionLimits limits;
+    limits.memory_bytes = 8 << 20;
+    const auto frugal = execute(program, inputs.arrays(), limits);
+    REQUIRE(frugal.ok());
+    limits.program_order = true;
+    const auto refused = execute(program, inputs.arrays(), limits);
+    REQUIRE_FALSE(refused.ok());
+    CHECK(refused.error().code == "memory");
+    limits.memory_bytes = 1 << 30;
+    const auto plain = execute(program, inputs.arrays(), limits);
+    REQUIRE(plain.ok());
+    CHECK((*frugal)[0].bytes == (*plain)[0].bytes);
+}
 
 TEST_CASE("Both orders agree on random programs", "[completion_order]") {
     std::vector<Machine> machines(3, testing::trn1());
