@@ -1,6 +1,7 @@
 #include "nki/accesses.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace accelopt::nki::interp {
 namespace {
@@ -176,7 +177,7 @@ std::vector<std::uint64_t> AccessTracker::Records::cells_of(const Region& region
     std::int64_t extent = 0;  // what stays within its row, whichever that is, keeps its columns
     for (const Dim& dim : region.dims) {
         if (dim.count > 1 && dim.stride % row != 0)
-            extent += (dim.count - 1) * (dim.stride < 0 ? -dim.stride : dim.stride);
+            extent += (dim.count - 1) * std::abs(std::int64_t{dim.stride});
     }
     const std::int64_t column = region.hull_lo % row;
     if (column + extent < row) {
@@ -239,13 +240,9 @@ AccessTracker::Conflict AccessTracker::on_write(const View& view, const Tensor& 
 
 AccessTracker::Conflict AccessTracker::on_read(const View& view, const Tensor& tensor, int context,
                                                int line) {
-<<<<<<< HEAD
     // Nothing is ever written to these.
     if (tensor.role == TensorRole::kInput || tensor.role == TensorRole::kConstant) return {};
-    Tile& tile = tiles_[key(view)];
-=======
     Tile& tile = tile_of(view, tensor);
->>>>>>> e7d1e6d
     const Region region = region_of(view, tensor);
     Conflict found;
     // What this iteration reads may be the sum of what earlier ones added.
