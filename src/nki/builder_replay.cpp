@@ -42,7 +42,7 @@ void Builder::repeat_tensor(TensorId like) {
 
 void Builder::repeat_operation(Operation operation, bool associative) {
     ++program_.replayed;
-    append(std::move(operation), associative);
+    append(std::move(operation), associative, false);
 }
 
 void Builder::repeat_enter(int loop) {
