@@ -112,6 +112,10 @@ bool Run::check_source() {
             return false;
         }
     }
+    if (auto excess = find_literal_excess(*module_)) {
+        end_with(reply_, *excess, request_.source);
+        return false;
+    }
     program_ = trace(problem_);
     if (!program_) return false;
     const bool is_baseline =

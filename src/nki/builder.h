@@ -227,10 +227,13 @@ class Builder {
     [[noreturn]] void partition_mismatch(const OpRequest& request, const Tile& destination) const;
     [[noreturn]] void shape_mismatch(const OpRequest& request, const Tile& destination) const;
     void charge_memory(std::int64_t bytes);
+    /// Counts what an operation touches; refuses beyond the budget.
+    void charge_elements(const Operation& operation);
     void place(Tensor& tensor, std::vector<Tensor::Placement> placements);
 
     Heap& heap_;
     TraceLimits limits_;
+    double elements_ = 0;
     Program program_;
     LoopTracker loops_;
     AccessTracker accesses_;
