@@ -49,8 +49,8 @@ std::optional<nki::Finding> find_hazard(const nki::Program& program, const Compi
     require(completed->size() == in_program_order.size(),
             "the two executions have other numbers of outputs");
     for (std::size_t o = 0; o < completed->size(); ++o) {
-        const std::vector<std::byte>& expected = in_program_order[o].bytes;
-        const std::vector<std::byte>& found = (*completed)[o].bytes;
+        const OutputBytes& expected = in_program_order[o].bytes;
+        const OutputBytes& found = (*completed)[o].bytes;
         require(expected.size() == found.size(), "the two executions have outputs of other sizes");
         if (std::memcmp(expected.data(), found.data(), expected.size()) == 0) continue;
         const auto [at, other] = std::mismatch(expected.begin(), expected.end(), found.begin());
