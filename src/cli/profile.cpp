@@ -9,6 +9,7 @@
 #include "eval/evaluator.h"
 #include "eval/plain_kernel.h"
 #include "eval/problem.h"
+#include "eval/suite_evaluator.h"
 #include "report/profile_view.h"
 
 namespace accelopt::cli {
@@ -17,6 +18,7 @@ namespace {
 struct Options {
     std::string kernel;
     std::string problem;
+    std::string suite;
     std::string target = "trn1";
     std::string shape = "full";
     KernelArgumentOptions arguments;
@@ -42,6 +44,17 @@ protocol::EvaluationReply profile_problem(const Options& options) {
     return evaluator.evaluate(request);
 }
 
+protocol::EvaluationReply profile_suite(const Options& options) {
+    const eval::Suite suite = eval::load_suite(options.suite);
+    const eval::SuiteProblem& problem = eval::find_problem(suite, options.problem);
+    eval::SuiteRequest request;
+    request.id = "profile";
+    request.source = read_file(options.kernel);
+    request.entry = options.arguments.entry();
+    request.values = !options.no_values;
+    return eval::SuiteEvaluator(options.target).evaluate(problem, request);
+}
+
 protocol::EvaluationReply profile_plain(const Options& options) {
     eval::PlainKernelRequest request;
     request.id = "profile";
@@ -63,8 +76,9 @@ protocol::EvaluationReply evaluate(const Options& options) {
                 "--input and --kwarg are for kernels without a problem; a problem declares "
                 "its arguments itself");
         }
-        return profile_problem(options);
+        return options.suite.empty() ? profile_problem(options) : profile_suite(options);
     }
+    if (!options.suite.empty()) fail_usage("--suite needs --problem, one of the suite's problems");
     if (!options.arguments.given()) {
         fail_usage(
             "say what to run the kernel on: --problem ID, or its arguments by "
@@ -95,6 +109,8 @@ void add_profile(CLI::App& app, Action& action) {
         "A kernel of a problem:\n"
         "  accelopt profile nkibench/silu/baseline.py --problem silu\n"
         "  accelopt profile my_kernel.py --problem adamw --no-values --json\n"
+        "  accelopt profile my_kernel.py --suite NKIBench --problem matmul    a checkout's "
+        "problem\n"
         "\n" +
         KernelArgumentOptions::help() +
         "\n"
@@ -107,6 +123,8 @@ void add_profile(CLI::App& app, Action& action) {
         "The exit code is 0 when the kernel is ok, 2 when it is not.");
     command->add_option("kernel", options->kernel, "kernel file (NKI)")->required();
     command->add_option("--problem", options->problem, "problem id or folder");
+    command->add_option("--suite", options->suite,
+                        "checkout with summary.json, kernels/ and reference/");
     options->arguments.add_to(*command);
     command->add_option("--target", options->target, "machine")->capture_default_str();
     command->add_option("--shape", options->shape, "full or test")

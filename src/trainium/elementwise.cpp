@@ -305,6 +305,9 @@ class ChainRunner {
 
 /// Integers all the way: bitwise work, or only moving integers.
 bool works_on_integers(const Chain& chain, const Operand& target) {
+    if (chain.arithmetic != Arithmetic::kByOperands) {
+        return chain.arithmetic == Arithmetic::kIntegers;
+    }
     const auto integer = [](const Operand& operand) {
         return operand.is_immediate || is_integer(operand.format.value);
     };
@@ -334,7 +337,8 @@ bool works_on_integers(const Chain& chain, const Operand& target) {
 
 void run_chain(const Chain& chain, const Space& space, const Operand& target) {
     if (space.empty) return;
-    if (chain.step_count == 0 && !chain.operands[0].is_immediate && space.coupled.empty() &&
+    if (chain.step_count == 0 && chain.arithmetic == Arithmetic::kByOperands &&
+        !chain.operands[0].is_immediate && space.coupled.empty() &&
         copies_bytes(chain.operands[0].format, target.format)) {
         Operand source = chain.operands[0];
         Operand destination = target;

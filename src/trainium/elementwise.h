@@ -45,9 +45,16 @@ struct ChainStep {
     int operand = 0;
 };
 
-/// Elementwise work on every element: the value starts as operand 0 and goes through the steps, in
-/// float32, or in integers where a step is bitwise or a copy is between integer dtypes.
+/// What the running value is.
+enum class Arithmetic : std::uint8_t {
+    kByOperands,  ///< float32, or integers where a step is bitwise or a copy is between integers
+    kFloats,      ///< float32 even so
+    kIntegers     ///< integers even for arithmetic steps
+};
+
+/// Elementwise work on every element: the value starts as operand 0 and goes through the steps.
 struct Chain {
+    Arithmetic arithmetic = Arithmetic::kByOperands;
     int operand_count = 0;
     std::array<Operand, kMaxOperands> operands;
     int step_count = 0;

@@ -252,6 +252,25 @@ void Executor::add_activation(Chain& chain, const Operation& operation) {
     }
 }
 
+namespace {
+
+/// 32-bit integer add, subtract and multiply run on GpSimd, exactly; everything else that is not
+/// bitwise is float32 (nki.isa.tensor_tensor).
+bool is_exact_integer_operation(const Operation& operation, const Chain& chain,
+                                const Operand& target) {
+    if (operation.op0 != AluOp::kAdd && operation.op0 != AluOp::kSubtract &&
+        operation.op0 != AluOp::kMultiply) {
+        return false;
+    }
+    if (operation.engine == nki::Engine::kVector) return false;
+    const auto wide = [](const Operand& operand) {
+        return is_integer(operand.format.value) && nki::size_of(operand.format.value) == 4;
+    };
+    return wide(chain.operands[0]) && wide(chain.operands[1]) && wide(target);
+}
+
+}  // namespace
+
 void Executor::elementwise(const Operation& operation) {
     Chain chain;
     chain.add_operand(operation.opcode == Opcode::kMemset
@@ -269,6 +288,14 @@ void Executor::elementwise(const Operation& operation) {
             break;
         case Opcode::kTensorTensor:
             add_binary(chain, operation.op0, operation.reverse0, source(operation, 1));
+            if (is_exact_integer_operation(operation, chain, target(operation))) {
+                chain.arithmetic = Arithmetic::kIntegers;
+            }
+            break;
+        case Opcode::kCopy:
+            // "Scalar Engine on NeuronCore-v2 performs copy by first casting the input tile to
+            // FP32" (nki.isa.tensor_copy).
+            if (operation.engine == nki::Engine::kScalar) chain.arithmetic = Arithmetic::kFloats;
             break;
         case Opcode::kScalarTensorTensor:
             add_binary(chain, operation.op0, operation.reverse0,

@@ -20,13 +20,6 @@ constexpr std::int64_t kSumBlock = 64;
 constexpr std::int64_t kShortRun = 32;
 
 float combine(AluOp op, float a, float b) {
-    if (is_bitwise(op)) {
-        const std::int64_t x = to_integer(DType::kInt32, a);
-        const std::int64_t y = to_integer(DType::kInt32, b);
-        std::int64_t out = 0;
-        integer_binary(op, &x, true, &y, true, &out, 1);
-        return static_cast<float>(out);
-    }
     float out = 0;
     binary_kernels(op).vector_vector(&a, &b, &out, 1);
     return out;
@@ -242,12 +235,6 @@ class Reduction {
     }
 
     void combine_into(float* accumulator, const float* values, std::int64_t n) const {
-        if (is_bitwise(op_)) {
-            for (std::int64_t i = 0; i < n; ++i) {
-                accumulator[i] = combine(op_, accumulator[i], values[i]);
-            }
-            return;
-        }
         binary_kernels(op_).vector_vector(accumulator, values, accumulator,
                                           static_cast<std::size_t>(n));
     }
@@ -330,6 +317,47 @@ void multiply_add_scan(const Space& space, const float* a, const Extents& a_stri
     }
 }
 
+/// A bitvec reduction: the bits of integers, element by element.
+void reduce_bits(AluOp op, bool negate, unsigned axes, const Space& space, const Operand& source,
+                 const Operand& target) {
+    Extents weight{};
+    std::int64_t results = 1;
+    for (int d = space.rank - 1; d >= 0; --d) {
+        if (((axes >> d) & 1u) != 0) continue;
+        weight[d] = results;
+        results *= space.count[d];
+    }
+    struct Result {
+        std::int64_t value = 0;
+        std::int64_t target = 0;  ///< where it goes
+        bool seen = false;        ///< not masked out
+    };
+    std::vector<Result> all(static_cast<std::size_t>(results));
+    const int inner = space.rank - 1;
+    for_each_run(space, [&](const Extents& outer, std::int64_t begin, std::int64_t end) {
+        Extents index = outer;
+        for (std::int64_t i = begin; i < end; ++i) {
+            if (inner >= 0) index[inner] = i;
+            const std::int64_t at = offset_of(source.stride, index, space.rank);
+            std::int64_t bits = 0;
+            decode_integers(source.format.storage,
+                            source.data + at * storage_bytes(source.format.storage), 1, &bits, 1);
+            Result& result = all[static_cast<std::size_t>(offset_of(weight, index, space.rank))];
+            if (result.seen) {
+                integer_binary(op, &result.value, true, &bits, true, &result.value, 1);
+                continue;
+            }
+            result = {bits, offset_of(target.stride, index, space.rank), true};
+        }
+    });
+    for (Result& result : all) {
+        if (!result.seen) continue;
+        if (negate) result.value = -result.value;
+        encode_integers(target.format.storage, target.format.value, &result.value,
+                        target.data + result.target * storage_bytes(target.format.storage), 1, 1);
+    }
+}
+
 float element(const Operand& operand, const Extents& index, int rank) {
     if (operand.is_immediate) return static_cast<float>(operand.immediate);
     float value = 0;
@@ -344,6 +372,7 @@ float element(const Operand& operand, const Extents& index, int rank) {
 void run_reduce(AluOp op, bool negate, unsigned axes, const Space& space, const Operand& source,
                 const Operand& target) {
     if (space.empty) return;
+    if (is_bitwise(op)) return reduce_bits(op, negate, axes, space, source, target);
     Reduction reduction(op, negate, source, target);
     space.coupled.empty() ? reduction.run(axes, space) : reduction.run_coupled(axes, space);
 }

@@ -17,19 +17,13 @@ class Divergence:
 
 
 KNOWN = [
-    Divergence("exact-int32", r"nisa\.tensor_tensor", r"elements wrong.* as int32",
-               "32-bit integer add, subtract, multiply are exact (GpSimd); here float32"),
     Divergence("operators", r"nisa\.(tensor_scalar|scalar_tensor_tensor|tensor_tensor|"
                r"activation|activation_reduce|tensor_scalar_reduce)",
                r"not <function>|logical_xor", "rsqrt, abs, logical_xor, gelu_apprx_sigmoid as op"),
     Divergence("affine-equal", r"nisa\.affine_select", r"takes one comparison",
                "a comparison by == is one comparison"),
-    Divergence("scalar-engine-copy", r"nisa\.tensor_copy", r"elements wrong",
-               "the Scalar Engine copies int32 through float32"),
     Divergence("broadcast-result", r"nl\.broadcast_to", r"out_of_bound|partition_step",
                "the result is a tile of its own, which may be indexed"),
-    Divergence("bit-reduction", r"nisa\.tensor_reduce", r"elements wrong.* as u?int32",
-               "bitvec reductions work on bit patterns, not on float32"),
     Divergence("strided-transpose", r"nisa\.nc_transpose", r"collapse to two",
                "free axes that do not merge are still a legal access pattern"),
     Divergence("affine-mask", r"nisa\.affine_select", r"with a mask|start_partition",
