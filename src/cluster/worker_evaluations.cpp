@@ -40,8 +40,12 @@ protocol::EvaluationRequest Worker::State::evaluation_request(const std::string&
     request.target = config.target;
     request.source = source;
     request.rule = config.verify_rule;
-    request.seeds.clear();
-    for (int k = 0; k < config.verify_seeds; ++k) request.seeds.push_back(k);
+    request.seeds = config.verify_seeds;
+    if (config.verify_published_seeds) request.seed_rule = "published";
+    // Every kernel gets every tier, each ending at its first finding: what is wrong shows on the
+    // first input set as a rule, and nothing that is not fully verified can enter a beam.
+    request.tiers = {"legality", "timing", "seed", "values"};
+    if (config.verify_stress) request.tiers.push_back("stress");
     request.secret = context.secret();
     request.shape = config.shape;
     request.limits.wall_s = config.evaluator_timeout_s;

@@ -133,12 +133,13 @@ std::string tail(const RunConfig& config) {
         text(config.prices), text(config.retry), text(config.prompts), or_else(config.menu, "null"),
         or_else(config.budget_usd, "null"), or_else(config.budget_calls, "null"),
         or_else(config.budget_wall_s, "null"), or_else(config.budget_problem_usd, "null"),
-        text(config.verify_rule), config.verify_seeds, text(config.verify_stress),
-        or_else(config.evaluator_slots, "auto"), text(config.evaluator_timeout_s),
-        text(config.evaluator_memory_gib), or_else(config.evaluator_cache, "auto"),
-        text(config.evaluator_cache_gib), text(config.cluster_margin_s),
-        or_else(config.coordinator_works, "auto"), text(config.store_locking),
-        config.store_compression, text(config.numerics_isa));
+        text(config.verify_rule),
+        config.verify_published_seeds ? "published" : std::to_string(config.verify_seeds.size()),
+        text(config.verify_stress), or_else(config.evaluator_slots, "auto"),
+        text(config.evaluator_timeout_s), text(config.evaluator_memory_gib),
+        or_else(config.evaluator_cache, "auto"), text(config.evaluator_cache_gib),
+        text(config.cluster_margin_s), or_else(config.coordinator_works, "auto"),
+        text(config.store_locking), config.store_compression, text(config.numerics_isa));
 }
 
 }  // namespace
