@@ -8,8 +8,8 @@
 
 namespace accelopt::trainium {
 
-/// Returns `bytes` zero bytes, aligned to 64, of large pages where the system has them; the zeros of
-/// a large array are pages that the system gives on first touch. Throws std::bad_alloc.
+/// Returns `bytes` zero bytes, aligned to 64, of large pages where the system has them; the zeros
+/// of a large array are pages that the system gives on first touch. Throws std::bad_alloc.
 std::byte* allocate_zeros(std::size_t bytes);
 void release_zeros(std::byte* data, std::size_t bytes) noexcept;
 
