@@ -11,7 +11,7 @@ def kernel(lhs, rhs):
     batch, rows, depth = lhs.shape
     columns = rhs.shape[2]
     lanes = 128
-    group = 8  # row tiles worked on together
+    group = min(8, rows // (2 * lanes))  # row tiles worked on together
     slab = 1024  # columns of rhs held at a time
     width = 512  # columns of one instruction and of one PSUM bank
     assert depth <= lanes

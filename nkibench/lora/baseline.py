@@ -20,7 +20,7 @@ def kernel(x, w, a, b):
     slab = 1024  # columns of w and b held at a time
     slabs = columns // slab
     width = tiles * lanes  # rows of one block; columns of one instruction and PSUM bank
-    bundle = 8  # contraction tiles of x moved by one DMA in the low-rank branch
+    bundle = min(8, k_tiles // 2)  # contraction tiles of x moved by one DMA in the low-rank branch
     bundles = k_tiles // bundle
     quarters = 4
     pieces = 2  # DMAs of x per row tile and quarter

@@ -10,13 +10,14 @@ def forward(x, up, down, gate):
 
 
 def scale(x, up, down, gate):
-    """Terms of the last product, and the rounding of the two before it, which adds up like noise:
-    1 / sqrt(K) of its sum of absolute terms."""
+    """Terms of the last product, with |v| for silu(v) as for SiLU alone, and the rounding of the
+    two products before it, which adds up like noise: 1 / sqrt(K) of its sum of absolute terms."""
     x, up, down, gate = (array.astype(np.float64) for array in (x, up, down, gate))
     opened, lifted = x @ gate, x @ up
     sigmoid = 1 / (1 + np.exp(-opened))
+    slope = sigmoid * (1 + opened * (1 - sigmoid))
     noise = np.abs(x) / np.sqrt(x.shape[1])
-    hidden = np.abs(opened * sigmoid * lifted)
-    hidden += np.abs(sigmoid * (1 + opened * (1 - sigmoid)) * lifted) * (noise @ np.abs(gate))
-    hidden += np.abs(opened * sigmoid) * (noise @ np.abs(up))
+    hidden = np.abs(opened * lifted)
+    hidden += np.abs(slope * lifted) * (noise @ np.abs(gate))
+    hidden += np.abs(opened) * (noise @ np.abs(up))
     return hidden @ np.abs(down)

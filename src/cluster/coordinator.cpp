@@ -16,6 +16,7 @@
 #include "core/version.h"
 #include "store/archive.h"
 #include "store/journal.h"
+#include "store/ledger.h"
 
 namespace accelopt::cluster {
 
@@ -98,6 +99,9 @@ struct Coordinator::State {
     void claim(int rank, const std::string& key);
     void evaluated(int rank, const std::string& payload);
     void book(int rank, const std::string& payload);
+    void note_unknown(const protocol::LedgerRow& row) {
+        spend_unknown = spend_unknown || !(row.cost_usd || store::turned_away(row));
+    }
     void reserve(int rank, const std::string& payload);
     bool hand_out();
     void lease_one(int rank);
@@ -138,7 +142,7 @@ void Coordinator::State::adopt_earlier_launches() {
                     spend[-1].usd += row.cost_usd.value_or(0);
                     ++spend[-1].calls;
                     budget.book(row);
-                    spend_unknown = spend_unknown || !row.cost_usd;
+                    note_unknown(row);
                     return;
                 }
                 case store::RecordType::kLaunch:
@@ -325,7 +329,7 @@ void Coordinator::State::book(int rank, const std::string& payload) {
     const auto row = protocol::parse_ledger_row(payload);
     spend[rank].usd += row.cost_usd.value_or(0);
     ++spend[rank].calls;
-    spend_unknown = spend_unknown || !row.cost_usd;
+    note_unknown(row);
     budget.book(row);
 }
 

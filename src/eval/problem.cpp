@@ -312,6 +312,7 @@ std::vector<std::string> shipped_problems() {
     std::vector<std::string> ids;
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(problems_folder(), error)) {
+        if (entry.path().filename() == "template") continue;  // there to be copied
         if (fs::exists(entry.path() / "problem.yaml")) ids.push_back(entry.path().filename());
     }
     if (error) {

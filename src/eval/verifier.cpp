@@ -59,8 +59,9 @@ std::int64_t count_nonfinite(std::span<const float> values) {
 
 /// Unit round-off of float32.
 constexpr double kUnit = 0x1p-24;
-/// Keeps 0 / 0 out of the figures: with S = 0 only an exact result is right.
-constexpr double kTiny = 1e-300;
+/// Added to S, so that a result below the smallest normal number 2^-126 may be flushed to zero or
+/// not; with S = 0 only what underflows is right besides zero.
+constexpr double kUnderflow = 0x1p-102;
 
 /// What one pass over an output finds.
 struct Comparison {
@@ -84,7 +85,7 @@ void compare_element(std::span<const float> output, const ExpectedOutput& expect
     }
     const double reference = expected.reference(i);
     const double error = std::abs(static_cast<double>(output[i]) - reference);
-    const double share = error / (expected.scale_at(i) + kTiny);
+    const double share = error / (expected.scale_at(i) + kUnderflow);
     found.difference += error * error;
     found.reference += reference * reference;
     if (!(share <= limit)) ++found.failing;
@@ -108,7 +109,7 @@ bool block_is_unremarkable(const float* output, const float* value, const std::u
         const double d = static_cast<double>(output[k]) - r;
         squares[k] = d * d;
         norms[k] = r * r;
-        remarkable |= !(std::abs(d) <= limit * static_cast<double>(bound));
+        remarkable |= !(std::abs(d) <= limit * (static_cast<double>(bound) + kUnderflow));
     }
     if (remarkable != 0) return false;
     for (std::size_t k = 0; k < kLanes; ++k) {

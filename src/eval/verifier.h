@@ -28,9 +28,9 @@ struct OutputVerdict {
 OutputVerdict verify_published(std::span<const float> output, std::span<const float> reference,
                                std::int64_t unwritten_elements, double tolerance);
 
-/// The conditioned rule (exploits.md, last section): every element was stored, is finite where the
+/// The conditioned rule: every element was stored, is finite where the
 /// reference is finite and equal to it where it is not, and is within `constant` 2^-24 S of it
-/// otherwise. `shape` is the reference's, for messages and for the reason `tail`: all failing
+/// otherwise (S is raised by 2^-102, so that underflow is no error). `shape` is the reference's, for messages and for the reason `tail`: all failing
 /// elements lie in the last 128 indices, or the last part of 128, of one dimension.
 OutputVerdict verify_conditioned(std::span<const float> output, const ExpectedOutput& expected,
                                  const std::vector<std::int64_t>& shape,

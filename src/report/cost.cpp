@@ -6,12 +6,12 @@
 
 #include "report/format.h"
 #include "report/run_tables.h"
+#include "store/ledger.h"
 
 namespace accelopt::report {
 namespace {
 
 using protocol::LedgerRow;
-using protocol::LlmOutcome;
 using protocol::Usage;
 using TokenClass = std::optional<std::int64_t> Usage::*;
 
@@ -49,7 +49,7 @@ struct Spend {
         }
         if (row.cost_usd) {
             usd += *row.cost_usd;
-        } else if (!turned_away(row)) {
+        } else if (!store::turned_away(row)) {
             ++unpriced;
         }
     }
@@ -69,38 +69,12 @@ struct Spend {
 
 }  // namespace
 
-bool turned_away(const LedgerRow& row) {
-    if (row.cost_usd || !row.usage.missing()) return false;
-    switch (row.outcome) {
-        case LlmOutcome::kRateLimited:
-        case LlmOutcome::kQuotaExhausted:
-        case LlmOutcome::kOverloaded:
-        case LlmOutcome::kServerError:
-        case LlmOutcome::kContextOverflow:
-        case LlmOutcome::kAuth:
-        case LlmOutcome::kBudget:
-            return true;
-        case LlmOutcome::kOk:
-        case LlmOutcome::kTruncatedStream:
-        case LlmOutcome::kLength:
-        case LlmOutcome::kReasoningExhausted:
-        case LlmOutcome::kRefused:
-        case LlmOutcome::kFiltered:
-        case LlmOutcome::kMalformed:
-        case LlmOutcome::kEmpty:
-        case LlmOutcome::kTimeout:
-        case LlmOutcome::kCancelled:
-            return false;
-    }
-    return false;
-}
-
 std::optional<double> total_usd(const std::vector<LedgerRow>& rows) {
     double usd = 0;
     for (const auto& row : rows) {
         if (row.cost_usd) {
             usd += *row.cost_usd;
-        } else if (!turned_away(row)) {
+        } else if (!store::turned_away(row)) {
             return std::nullopt;
         }
     }

@@ -23,8 +23,6 @@ std::vector<std::string> reported_problems(const store::RunData& run);
 
 /// Dollars of some tries: nullopt when the price of one that may have been billed is unknown.
 std::optional<double> total_usd(const std::vector<protocol::LedgerRow>& rows);
-/// True for a try without a price that a server turned away before it did any work.
-bool turned_away(const protocol::LedgerRow& row);
 
 /// True when a sample ended in a failure: not for a verified kernel, a duplicate or no change.
 bool failed(const store::CandidateRow& row);

@@ -205,8 +205,8 @@ double measure(const std::string& id, const Options& options) {
     const nki::Program program = trace(problem, source, machine);
 
     eval::ReferenceStore store("", 8'000'000'000);
-    auto made = store.get(problem, eval::nominal_set(problem, "bench", 0),
-                          eval::ReferenceKind::kPublished);
+    auto made =
+        store.get(problem, eval::nominal_set(problem, "bench", 0), eval::ReferenceKind::kPublished);
     if (!made) throw std::runtime_error(made.error());
     const eval::Reference data = *made;
     std::vector<std::span<const float>> tensors;
@@ -216,6 +216,7 @@ double measure(const std::string& id, const Options& options) {
     for (std::size_t i = 0; i < problem.outputs.size(); ++i) {
         bytes += static_cast<double>(data.output(i).value.size_bytes());
     }
+    double input_bytes = 0;
     for (std::size_t i = 0; i < data.inputs(); ++i) {
         const auto array = data.input(i);
         bytes += static_cast<double>(array.size_bytes());

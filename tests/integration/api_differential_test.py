@@ -34,13 +34,18 @@ SHARE_FORBIDDEN = 0.12
 
 def build(seed, name, number):
     """The case: of an API, or of "forbidden NAME"."""
-    kernel = Kernel(name, [seed, zlib.crc32(name.encode()), number])
-    if name.startswith("forbidden "):
-        draws = [draw for api, draw in REFUSALS if api == name[10:]]
-        kernel.refused = True
-    else:
-        draws = ORACLES[name]
-    draws[number % len(draws)](kernel)
+    refused = name.startswith("forbidden ")
+    draws = [draw for api, draw in REFUSALS if api == name[10:]] if refused else ORACLES[name]
+
+    def draw(data):
+        kernel = Kernel(name, [seed, zlib.crc32(name.encode()), number], data)
+        kernel.refused = refused
+        draws[number % len(draws)](kernel)
+        return kernel
+
+    kernel = draw(0)
+    if not kernel.refused and kernel.chance(0.2):
+        return kernel.repeated(draw(1)) or kernel
     return kernel
 
 

@@ -499,3 +499,56 @@ TEST_CASE("a refused key or a used-up quota ends the run at once, and a resumed 
     CHECK(run_program(folder, "run run.yaml --resume") == 0);
     CHECK(folder.read("r/best/silu.py") == silu_good());
 }
+
+TEST_CASE("a run with Claude over its own API or over Bedrock goes through") {
+    setenv("ACCELOPT_MODELS_KEY", "sk-models-0123456789abcdef", 1);
+    const auto text_for = [](const std::string& body) {
+        return body.find("PLAN one") != std::string::npos ? in_fence(silu_good())
+                                                          : std::string("PLAN one");
+    };
+    const std::string more =
+        ", name: scripted, key_env: ACCELOPT_MODELS_KEY, max_tokens: 20000, "
+        "thinking: 10000, cache_prompt: true";
+    FaultServer anthropic([&](const std::string& body, int) {
+        ScriptedReply reply;
+        reply.body =
+            json{{"type", "message"},
+                 {"content",
+                  {{{"type", "thinking"}, {"thinking", "hm"}},
+                   {{"type", "text"}, {"text", text_for(body)}}}},
+                 {"stop_reason", "end_turn"},
+                 {"usage",
+                  {{"input_tokens", 10}, {"cache_read_input_tokens", 5}, {"output_tokens", 100}}}}
+                .dump();
+        return reply;
+    });
+    FaultServer bedrock([&](const std::string& body, int) {
+        ScriptedReply reply;
+        reply.body =
+            json{{"output", {{"message", {{"content", {{{"text", text_for(body)}}}}}}}},
+                 {"stopReason", "end_turn"},
+                 {"usage", {{"inputTokens", 10}, {"outputTokens", 100}, {"totalTokens", 110}}}}
+                .dump();
+        return reply;
+    });
+    const std::string models[] = {
+        "  m: {provider: anthropic, url: '" + anthropic.url() + "'" + more + "}\n",
+        "  m: {provider: bedrock, region: us-west-2, secret_key_env: ACCELOPT_MODELS_KEY, url: '" +
+            bedrock.url() + "'" + more + "}\n"};
+    for (const auto& model : models) {
+        const Folder folder("claude");
+        folder.write("prices.yaml", replaced(kPrices, "input: 0", "input: 0, cached_input: 0"));
+        folder.write("run.yaml", run_file(model, "", "beam: 1, plans: 1, samples: 1, rounds: 1"));
+        const int code = run_program(folder, "run run.yaml");
+        INFO(folder.output());
+        REQUIRE(code == 0);
+        CHECK(folder.read("r/best/silu.py") == silu_good());
+        for (const auto& row : store::load_run((folder.path / "r").string()).ledger) {
+            CHECK(row.cost_usd.value() == Approx(100 * 15e-6));
+        }
+    }
+    CHECK(anthropic.requests().at(0).path == "/v1/messages");
+    CHECK(json::parse(anthropic.requests().at(0).body)["thinking"]["budget_tokens"] == 10'000);
+    CHECK(bedrock.requests().at(0).path == "/v1/model/scripted/converse");
+    CHECK(bedrock.requests().at(0).headers.at("authorization").rfind("AWS4-HMAC-SHA256 ", 0) == 0);
+}

@@ -11,6 +11,7 @@ from . import formats
 from .formats import BF16, F32, Format, f32
 
 HEADER = """import neuronxcc.nki as nki
+import neuronxcc.nki.compiler as ncc
 import neuronxcc.nki.isa as nisa
 import neuronxcc.nki.language as nl
 import numpy as np
@@ -83,10 +84,12 @@ class Expected:
 
 
 class Draw:
-    """Random choices of one case."""
+    """Random choices of one case: `rng` decides what the kernel is, `data` what it is given, so
+    that one kernel can be drawn again with other data."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, data=0):
         self.rng = np.random.default_rng(seed)
+        self.data = np.random.default_rng([*seed, 1 + data])
 
     def pick(self, choices):
         return choices[int(self.rng.integers(len(choices)))]
@@ -118,16 +121,16 @@ class Draw:
     def values(self, dtype, shape, low=None, high=None):
         """Values of a dtype; floats normal, or uniform in [low, high]."""
         if dtype is formats.BOOL:
-            return self.rng.integers(0, 2, shape).astype(np.float64)
+            return self.data.integers(0, 2, shape).astype(np.float64)
         if dtype.is_integer:
             low = max(dtype.low, -100 if low is None else np.ceil(low))
             high = min(dtype.high, 100 if high is None else np.floor(high))
-            return self.rng.integers(int(low), int(high) + 1, shape).astype(np.float64)
+            return self.data.integers(int(low), int(high) + 1, shape).astype(np.float64)
         if low is not None:
             # Rounding must not leave the interval.
-            drawn = self.rng.uniform(low, high, shape)
+            drawn = self.data.uniform(low, high, shape)
             return np.clip(dtype.cast(drawn), low, high) if dtype is F32 else dtype.cast(drawn)
-        return dtype.cast(self.rng.normal(size=shape) * self.pick([0.25, 1.0, 1.0, 8.0]))
+        return dtype.cast(self.data.normal(size=shape) * self.pick([0.25, 1.0, 1.0, 8.0]))
 
     def float_dtype(self):
         return self.pick([F32, F32, F32, *formats.FLOATS])
@@ -156,8 +159,8 @@ def grid(shape):
 class Kernel(Draw):
     """Collects lines, inputs and outputs; then `source()`."""
 
-    def __init__(self, api, seed):
-        super().__init__(seed)
+    def __init__(self, api, seed, data=0):
+        super().__init__(seed, data)
         self.api = api
         self.target = "trn1"
         self.lines = []
@@ -187,6 +190,40 @@ class Kernel(Draw):
         end = [f"    return {returned}"] if returned else []
         return "\n".join([HEADER, self.decorator, f"def kernel({arguments}):", *self.lines, *end,
                           ""])
+
+    def repeated(self, other):
+        """This kernel and `other`, which differs from it in data only, as the iterations of a loop
+        over tensors of one more dimension; None where the texts differ."""
+        if self.lines != other.lines or self.decorator != other.decorator:
+            return None
+        loop = Kernel(self.api, [0])
+        loop.target, loop.decorator = self.target, self.decorator
+        body = [f"{name} = {name}s[w]" for name, _, _ in self.inputs]
+        for (name, values, dtype), (_, others, _) in zip(self.inputs, other.inputs):
+            loop.inputs.append((f"{name}s", np.stack([values, others]), dtype))
+        for (name, first), (_, second) in zip(self.outputs, other.outputs):
+            if first.check is not None:
+                return None
+            shape = first.value.shape
+            written = [np.ones(shape, bool) if e.written is None else e.written
+                       for e in (first, second)]
+            bounds = [np.broadcast_to(e.bound, shape) for e in (first, second)]
+            joined = Expected(np.stack([first.value, second.value]), first.dtype,
+                              np.stack(bounds), np.stack(written))
+            loop.outputs.append((f"{name}s", joined))
+            loop.line(f"{name}s = nl.ndarray({(2, *shape)}, dtype={first.dtype.text}, "
+                      "buffer=nl.shared_hbm)")
+            body.append(f"{name} = {name}s[w]")
+        made = tuple(f"    {name} = nl.ndarray(" for name, _ in self.outputs)
+        inner = [line for line in self.lines if not line.startswith(made)]
+        if any("nl.shared_hbm" in line for line in inner):
+            return None  # only at the top level of a kernel
+        kind = self.pick(["nl.affine_range", "nl.affine_range", "nl.sequential_range",
+                          "nl.static_range", "range"])
+        loop.line(f"for w in {kind}(2):")
+        loop.lines += ["        " + line for line in body]
+        loop.lines += ["    " + line for line in inner]
+        return loop
 
     def dtype_text(self, dtype):
         if dtype in (formats.BF16, formats.TF32, formats.E4M3, formats.E5M2) or self.chance(0.7):
@@ -388,26 +425,48 @@ class Kernel(Draw):
             else:
                 self.store(r, value, dtype, bound, dtype_text=f"{r}.dtype")
             return
-        *lead, columns = value.shape
-        step, offset = self.pick([(1, 0), (1, 0), (self.between(1, 3), self.between(0, 3))])
-        shape = (*lead, offset + step * columns)
+        where, place, shape = self._destination(value.shape)
         fits = int(np.prod(shape[1:])) * max(dtype.size, 4) <= 2048
         in_psum = psum and fits and dtype in (F32, BF16) and self.chance(0.4)
-        background = self.pick([0, 1, 2])
-        if dtype is formats.BOOL:
-            background = self.between(0, 1)
+        background = self.pick([0, 1, 2]) if dtype is not formats.BOOL else self.between(0, 1)
         d = self.let("d", f"nl.full({shape}, {background}, dtype={dtype.text}, "
                           f"buffer={'nl.psum' if in_psum else 'nl.sbuf'})")
-        where = self.whole(d, shape) if (step, offset) == (1, 0) else \
-            self.last_axis(d, value.shape, offset, step)
-        if where == d:
-            where = f"{d}[...]"
-        self.line(f"{where} = {call}")
+        self.line(f"{d}{where} = {call}")
         full, slack = np.full(shape, float(background)), np.zeros(shape)
-        view = np.s_[..., offset:offset + step * columns:step]
-        full[view] = np.where(active, value, background)
-        slack[view] = np.where(active, bound, 0.0)
+        full[place] = np.where(active, value, background)
+        slack[place] = np.where(active, bound, 0.0)
         self.store(d, full, dtype, slack)
+
+    def _destination(self, shape):
+        """A part of a tile that takes a result: (index text, numpy index, shape of the tile)."""
+        rows, *lead, columns = shape
+        rest = [":"] * len(lead)
+        kinds = ["whole", "whole", "columns", "columns"]
+        if rows <= 64:
+            kinds.append("rows")
+        if len(shape) == 2:
+            kinds.append("middle")
+        kind = self.pick(kinds)
+        if kind == "whole":
+            text = self.pick(["[...]", f"[{', '.join([':', *rest, ':'])}]",
+                              f"[{', '.join(grid(shape))}]"])
+            return text, np.s_[...], tuple(shape)
+        if kind == "rows":
+            start = self.pick([0, 32, 64, 96] if rows <= 32 else [0, 64])
+            text = self.pick([f"[{', '.join([f'{start}:{start + rows}', *rest, ':'])}]",
+                              f"[{', '.join([f'{start} + {grid(shape)[0]}', *grid(shape)[1:]])}]"])
+            total = self.between(start + rows, 128)
+            return text, np.s_[start:start + rows], (total, *lead, columns)
+        if kind == "middle":
+            depth = self.between(1, 3)
+            at = self.between(0, depth - 1)
+            i, j = grid(shape)
+            return self.pick([f"[:, {at}, :]", f"[{i}, {at}, {j}]"]), np.s_[:, at, :], \
+                (rows, depth, columns)
+        step, offset = self.between(1, 3), self.between(0, 3)
+        return self.last_axis("", shape, offset, step), \
+            np.s_[..., offset:offset + step * columns:step], \
+            (rows, *lead, offset + step * columns)
 
     def index(self, name, shape):
         return f"{name}[{', '.join(grid(shape))}]"

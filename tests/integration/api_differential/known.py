@@ -26,6 +26,8 @@ KNOWN = [
                "the result is a tile of its own, which may be indexed"),
     Divergence("strided-transpose", r"nisa\.nc_transpose", r"collapse to two",
                "free axes that do not merge are still a legal access pattern"),
+    Divergence("transpose-mask", r"nisa\.nc_transpose", r"with a mask", "not implemented yet"),
+    Divergence("array-tiling", r"nisa\.nc_matmul", r"PE tiling", "not implemented yet"),
     Divergence("affine-mask", r"nisa\.affine_select", r"with a mask|start_partition",
                "the predicate is no mask: its partitions are all processed"),
     Divergence("accumulators", r"nisa\.activation", r"kept in registers", "not implemented yet"),

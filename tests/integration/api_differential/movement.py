@@ -28,7 +28,10 @@ def filled(k, api):
     tail = "" if api == "nisa.memset" else k.pick(["", ", buffer=nl.sbuf", ", name='made'"])
     if api == "nisa.memset":
         tail = k.pick(["", ", engine=nisa.vector_engine", ", engine=nisa.gpsimd_engine"])
-    k.names += 1
+    if api == "nisa.memset":
+        k.result(f"nisa.memset({size}{number}, dtype={k.dtype_text(dtype)}{tail}{{}})",
+                 np.full(shape, dtype.cast(value)), dtype)
+        return
     _created(k, f"{api}({size}{number}, dtype={k.dtype_text(dtype)}{tail})",
              np.full(shape, dtype.cast(value)), dtype)
 
@@ -76,6 +79,31 @@ def ndarray(k):
         t = k.let("t", f"nl.ndarray({shape}, dtype={dtype.text}, buffer=nl.{kind})")
         k.line(f"{t}[...] = nl.copy({source.text})")
         k.store(t, values, dtype)
+
+
+@oracle("nl.ndarray", "nl.full")
+def assignments(k, api):
+    """tile[...] = tile, number, or a vector that broadcasts along the free axis."""
+    dtype = k.pick([F32, F32, BF16, F16, I32])
+    rows, columns = shape = k.partitions(), k.columns()
+    where, place, full_shape = k._destination(shape)
+    background = k.between(0, 2)
+    d = k.let("d", f"nl.full({full_shape}, {background}, dtype={dtype.text}, buffer=nl.sbuf)")
+    kind = k.pick(["tile", "vector", "number", "other"])
+    if kind == "number":
+        value = float(k.between(-3, 9)) if dtype.is_integer else k.number()
+        text, value = repr(value), np.full(shape, dtype.cast(F32.cast(value)))
+    elif kind == "other":
+        source = k.operand(k.pick([F32, BF16]), shape, low=-9, high=9)
+        text, value = source.text, dtype.cast(source.values)
+    else:
+        source = k.operand(dtype, shape if kind == "tile" else (rows, 1))
+        text, value = source.text, np.broadcast_to(source.values, shape)
+    k.line(f"{d}{where} = {text}")
+    full = np.full(full_shape, float(background))
+    full[place] = value
+    k.store(d, full, dtype)
+    del api, columns
 
 
 @oracle("nl.par_dim")
@@ -142,7 +170,7 @@ def load(k):
         rows, columns = k.between(2, 60), k.columns()
         table = k.values(F32, (rows, columns))
         n = k.between(1, 64)
-        index = k.rng.integers(0, rows, (n, 1)).astype(np.float64)
+        index = k.data.integers(0, rows, (n, 1)).astype(np.float64)
         x, i = k.hbm(table, F32), k.tile(index, k.pick([I32, U32]), plain=True)
         rows_text = k.pick([i.text, f"{i.text}[nl.arange({n})[:, None], 0]"])
         if not i.text.isidentifier():
@@ -159,13 +187,20 @@ def grid_of(shape):
 @oracle("nl.store")
 def store(k):
     """Stores with casts, from PSUM, into parts, and indirect."""
-    kind = k.pick(["cast", "psum", "part", "indirect", "loop"])
+    kind = k.pick(["cast", "psum", "part", "indirect", "loop", "number"])
     rows, columns = shape = k.partitions(), k.columns()
     dtype = k.any_dtype() if kind == "cast" else F32
     values = k.values(dtype, shape)
     if kind == "cast":
         out = k.pick([F32, BF16, F16, *FLOATS])
         k.store(k.tile(values, dtype).text, values, out)
+    elif kind == "number":
+        dtype = k.pick([F32, BF16, I32])
+        number = k.number() if dtype is F32 else k.between(0, 9)
+        mask, active = k.mask(shape, engine=False)
+        y = k.output(shape, dtype.text, Expected(np.full(shape, dtype.cast(F32.cast(number))),
+                                                 dtype, 0.0, active))
+        k.line(f"nl.store({k.index(y, shape)}, value={number!r}, mask={mask})")
     elif kind == "psum":
         k.store(k.tile(values, F32, psum=True).text, values, F32)
     elif kind == "part":
@@ -190,7 +225,7 @@ def store(k):
             k.line(f"nl.store({y}, {t.text})")
     else:
         total = rows + k.between(0, 20)
-        index = k.rng.permutation(total)[:rows].astype(np.float64)[:, None]
+        index = k.data.permutation(total)[:rows].astype(np.float64)[:, None]
         t, i = k.tile(values, F32, plain=True), k.tile(index, I32, plain=True)
         full, written = np.zeros((total, columns)), np.zeros((total, columns), bool)
         full[index[:, 0].astype(int)], written[index[:, 0].astype(int)] = values, True
@@ -280,7 +315,7 @@ def dma_transpose(k):
 
 @oracle("nisa.dma_copy")
 def dma_copy(k):
-    kind = k.pick(["hbm", "sbuf", "cast", "gather", "skip", "accumulate", "down", "up"])
+    kind = k.pick(["hbm", "sbuf", "cast", "gather", "skip", "accumulate", "down", "up", "masked"])
     rows, columns = shape = k.partitions(), k.columns()
     values = k.values(F32, shape)
     if kind in ("hbm", "cast"):
@@ -289,6 +324,11 @@ def dma_copy(k):
         y = k.output(shape, out.text, Expected(values, out))
         where = k.pick([(y, x), (f"{y}[...]", f"{x}[...]"), (k.index(y, shape), k.index(x, shape))])
         k.line(f"nisa.dma_copy(dst={where[0]}, src={where[1]})")
+    elif kind == "masked":
+        x = k.hbm(values, F32)
+        mask, active = k.mask(shape, engine=False)
+        y = k.output(shape, "nl.float32", Expected(values, F32, 0.0, active))
+        k.line(f"nisa.dma_copy(dst={k.index(y, shape)}, src={k.index(x, shape)}, mask={mask})")
     elif kind == "down":
         x = k.hbm(values, F32)
         d = k.let("d", f"nl.ndarray({shape}, dtype=nl.float32, buffer=nl.sbuf)")
@@ -306,7 +346,7 @@ def dma_copy(k):
     elif kind in ("gather", "skip"):
         n = k.between(1, 64)
         top = rows if kind == "gather" else rows + k.between(1, 20)
-        index = k.rng.integers(0, top, (n, 1)).astype(np.float64)
+        index = k.data.integers(0, top, (n, 1)).astype(np.float64)
         x = k.hbm(values, F32)
         i = k.tile(index, I32, plain=True)
         d = k.let("d", f"nisa.memset(shape=({n}, {columns}), value=-1, dtype=nl.float32)")
@@ -321,7 +361,7 @@ def dma_copy(k):
         k.store(d, full, F32)
     else:
         n = rows + k.between(0, 10)
-        index = k.rng.permutation(n)[:rows].astype(np.float64)[:, None]
+        index = k.data.permutation(n)[:rows].astype(np.float64)[:, None]
         t, i = k.tile(values, F32, plain=True), k.tile(index, I32, plain=True)
         ones = k.let("o", f"nisa.memset(shape=({min(n, 128)}, {columns}), value=1, "
                           "dtype=nl.float32)")
@@ -340,7 +380,7 @@ def atomic_rmw(k):
     rows, columns = shape = k.partitions(), k.columns()
     n = rows
     old, new = k.values(F32, shape), k.values(F32, shape)
-    index = k.rng.permutation(n).astype(np.float64)[:, None]
+    index = k.data.permutation(n).astype(np.float64)[:, None]
     base = k.tile(old, F32, plain=True)
     value, i = k.tile(new, F32, plain=True), k.tile(index, I32, plain=True)
     full = old.copy()
@@ -359,7 +399,7 @@ def gather_flattened(k):
     index_shape = (rows, k.between(1, 20)) if k.chance(0.6) else (rows, 2, k.between(1, 6))
     size = int(np.prod(data_shape[1:]))
     data = k.operand(k.pick([F32, F32, BF16, I32]), data_shape)
-    index = k.rng.integers(0, size, index_shape).astype(np.float64)
+    index = k.data.integers(0, size, index_shape).astype(np.float64)
     i = k.tile(index, U32)
     value = np.take_along_axis(data.values.reshape(rows, -1),
                                index.reshape(rows, -1).astype(int), 1).reshape(index_shape)
@@ -377,7 +417,7 @@ def local_gather(k):
     dtype = k.pick([F32, F32, BF16])
     shape = (rows, elements, per_index) if per_index > 1 else (rows, elements)
     data = k.operand(dtype, shape, plain=True)
-    index = k.rng.integers(0, elements, (rows, columns))
+    index = k.data.integers(0, elements, (rows, columns))
     i = k.tile(index * float(per_index), U16, plain=True)
     source = data.values.reshape(rows, elements, per_index)
     value = np.zeros((rows, valid, per_index))
@@ -435,7 +475,7 @@ def dynamic_copies(k, api):
     trips = k.between(1, 4)
     dtype = k.pick([F32, F32, BF16])
     if api.endswith("src"):
-        offsets = k.rng.integers(0, columns - width + 1, (1, trips)).astype(np.float64)
+        offsets = k.data.integers(0, columns - width + 1, (1, trips)).astype(np.float64)
         values = k.values(dtype, (rows, columns))
         t, o = k.tile(values, dtype, plain=True), k.tile(offsets, I32, plain=True)
         t = k.let("s", f"nl.copy({t.text})")
@@ -447,7 +487,7 @@ def dynamic_copies(k, api):
                f"{t}[ix, {o}[0, i] + iy])")
         value = np.concatenate([values[:, int(a):int(a) + width] for a in offsets[0]], 1)
     else:
-        offsets = (k.rng.permutation(columns // width)[:trips] * width).astype(np.float64)[None]
+        offsets = (k.data.permutation(columns // width)[:trips] * width).astype(np.float64)[None]
         trips = offsets.shape[1]
         values = k.values(dtype, (rows, trips * width))
         t, o = k.tile(values, dtype, plain=True), k.tile(offsets, I32, plain=True)
@@ -506,7 +546,7 @@ def dropout(k, api):
         rate = k.pick([0.0, 1.0, 0.5, 0.25])
         text, rates = repr(rate), np.full((rows, 1), rate)
     else:
-        vector = k.tile(k.rng.choice([0.0, 1.0, 0.5], (rows, 1)), F32)
+        vector = k.tile(k.data.choice([0.0, 1.0, 0.5], (rows, 1)), F32)
         text, rates = vector.text, vector.values
     r = k.let("r", f"{api}({x.text}, {text})")
 

@@ -47,13 +47,42 @@ def nc_matmul_integers(k):
     depth, m, n = k.partitions(), k.between(1, 128), k.between(1, 100)
     dtype = k.pick(TENSOR_ENGINE)
     limit = 4 if dtype in (E4M3, E5M2) else 60
-    a, b = (k.tile(np.rint(k.rng.uniform(-limit, limit, (depth, size))), dtype)
+    a, b = (k.tile(np.rint(k.data.uniform(-limit, limit, (depth, size))), dtype)
             for size in (m, n))
     flags = ""
     if k.chance(0.3):
         b = k.tile((b.values > 0) * 1.0, dtype)
         flags = ", is_moving_onezero=True"
     k.store(k.let("r", f"nisa.nc_matmul({a.text}, {b.text}{flags})"), a.values.T @ b.values, F32)
+
+
+@oracle("nisa.nc_matmul", "nl.matmul")
+def masked_contraction(k, api):
+    """A mask on the partitions of both operands cuts the contraction short."""
+    depth, m, n = k.between(2, 128), k.between(1, 64), k.between(1, 64)
+    active = k.between(1, depth)
+    a, b = (k.tile(np.rint(k.data.uniform(-9, 9, (depth, size))), F32, plain=True)
+            for size in (m, n))
+    i, j = f"nl.arange({depth})[:, None]", "nl.arange({})[None, :]"
+    text = f"{a.text}[{i}, {j.format(m)}], {b.text}[{i}, {j.format(n)}]"
+    if not (a.text.isidentifier() and b.text.isidentifier()):
+        text = f"{a.text}, {b.text}"
+    extra = ", transpose_x=True" if api == "nl.matmul" else ""
+    mask = k.pick([f"{i} < {active}", f"({i} <= {active - 1})"])
+    k.store(k.let("r", f"{api}({text}{extra}, mask={mask})"),
+            a.values[:active].T @ b.values[:active], F32)
+
+
+@oracle("nisa.nc_matmul")
+def tiled_array(k):
+    """PE tiling changes where the product is computed, not what it is."""
+    size = (k.pick([32, 64, 128]), k.pick([64, 128]))
+    place = tuple(k.pick(range(0, 129 - n, 32 if n == 32 else 64)) for n in size)
+    depth, m, n = k.between(1, size[0]), k.between(1, size[1]), k.between(1, 100)
+    a, b = (k.tile(np.rint(k.data.uniform(-9, 9, (depth, cols))), BF16, plain=True)
+            for cols in (m, n))
+    k.store(k.let("r", f"nisa.nc_matmul({a.text}, {b.text}, tile_position={place}, "
+                       f"tile_size={size})"), a.values.T @ b.values, F32)
 
 
 @oracle("nl.matmul")
@@ -82,7 +111,8 @@ def nc_transpose(k):
     rows, columns = k.between(1, limit), k.between(1, limit)
     dtype = k.pick([F32, F32, BF16, F16])
     shape = (rows, columns)
-    if k.chance(0.2) and columns % 2 == 0:
+    if k.chance(0.3):
+        columns += columns % 2
         shape = (rows, 2, columns // 2)
     x = k.operand(dtype, shape)
     text = f", engine=nisa.{engine}_engine" if engine else ""
@@ -93,6 +123,19 @@ def nc_transpose(k):
         k.store(k.let("c", f"nl.copy({s})"), value, dtype)
         return
     k.store(k.let("r", f"nisa.nc_transpose({x.text}{text})"), value, dtype)
+
+
+@oracle("nisa.nc_transpose")
+def masked_transpose(k):
+    rows, columns = k.between(1, 32), k.between(1, 32)
+    x = k.tile(k.values(F32, (rows, columns)), F32, plain=True)
+    p, f = k.between(1, rows), k.between(1, columns)
+    d = k.let("d", f"nl.zeros(({columns}, {rows}), dtype=nl.float32, buffer=nl.psum)")
+    k.line(f"{d}[...] = nisa.nc_transpose({x.text}, mask=(nl.arange({rows})[:, None] < {p}) & "
+           f"(nl.arange({columns})[None, :] < {f}))")
+    value = np.zeros((columns, rows))
+    value[:f, :p] = x.values[:p, :f].T
+    k.store(k.let("c", f"nl.copy({d})"), value, F32)
 
 
 @oracle("nl.transpose")

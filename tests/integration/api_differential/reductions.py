@@ -78,6 +78,27 @@ def reductions(k, api):
             shape, axes, keepdims)
 
 
+@oracle("nl.sum", "nl.max", "nl.min", "nisa.tensor_reduce")
+def masked_reductions(k, api):
+    """A mask over the tile that is read: only its active elements are reduced."""
+    name = {"nl.sum": "add", "nl.max": "maximum", "nl.min": "minimum"}.get(
+        api, k.pick(["add", "maximum", "minimum"]))
+    rows, columns = k.partitions(), k.columns()
+    x = k.tile(k.values(F32, (rows, columns)), F32)
+    p, f = k.between(1, rows), k.between(1, columns)
+    first = k.between(0, f - 1)
+    i, j = f"nl.arange({rows})[:, None]", f"nl.arange({columns})[None, :]"
+    mask = f"({i} < {p}) & ({j} < {f})" + (f" & ({j} >= {first})" if first else "")
+    value, bound = reduce_values(name, x.engine[:p, first:f], (1,))
+    full, slack = np.full((rows, 1), 7.0), np.zeros((rows, 1))
+    full[:p], slack[:p] = value, bound
+    d = k.let("d", f"nl.full(({rows}, 1), 7.0, dtype=nl.float32)")
+    call = f"{api}({x.text}, axis=[1], keepdims=True, mask={mask})" if api != "nisa.tensor_reduce" \
+        else f"nisa.tensor_reduce({op_text(k, name)}, {x.text}, axis=[1], mask={mask})"
+    k.line(f"{d}[...] = {call}")
+    k.store(d, full, F32, slack)
+
+
 @oracle("nl.mean", "nl.var", "nl.all")
 def averages(k, api):
     shape = k.shape(k.pick([2, 2, 3]))
@@ -88,7 +109,7 @@ def averages(k, api):
         dtype = k.pick(INTEGERS)
     values = k.values(dtype, shape)
     if api == "nl.all":
-        values = np.where(k.rng.random(shape) < 0.1, 0.0, np.where(values == 0, 1.0, values))
+        values = np.where(k.data.random(shape) < 0.1, 0.0, np.where(values == 0, 1.0, values))
     x = k.tile(values, dtype)
     axes, text = _axes(k, len(shape))
     wide = x.engine.astype(np.float64)
@@ -138,7 +159,7 @@ def rms_norm(k):
     epsilon, text = 1e-6, ""
     if k.chance(0.5):
         epsilon = k.pick([1e-5, 0.5])
-        text = f", {k.pick(['', 'epsilon='])}{epsilon!r}"
+        text = f", epsilon={epsilon!r}"
     root = np.sqrt((wide ** 2).sum(1, keepdims=True) / n + epsilon)
     value = wide / root * w.values
     k.result(f"nl.rms_norm({x.text}, {w.text}, axis={k.pick(['1', '[1]'])}, n={n}{text}{{}})",
@@ -289,6 +310,17 @@ def tensor_tensor_scan(k):
         value[:, i] = state
     cast, out = _out(k, formats.promote(a.dtype, b.dtype), [F32, BF16, F16])
     flags = (", reverse0=True" if reverse0 else "") + (", reverse1=True" if reverse1 else "")
+    if k.chance(0.25):  # a masked scan ends early
+        p, f = k.between(1, rows), k.between(1, columns)
+        flags += (f", mask=(nl.arange({rows})[:, None] < {p}) & "
+                  f"(nl.arange({columns})[None, :] < {f})")
+        d = k.let("d", f"nl.zeros({shape}, dtype={out.text})")
+        k.line(f"{d}[...] = nisa.tensor_tensor_scan({a.text}, {b.text}, {initial}, "
+               f"{op_text(k, op0)}, {op_text(k, op1)}{flags}{cast})")
+        full = np.zeros(shape)
+        full[:p, :f] = value[:p, :f]
+        k.store(d, full, out)
+        return
     k.result(f"nisa.tensor_tensor_scan({a.text}, {b.text}, initial={initial}, "
              f"op0={op_text(k, op0)}, op1={op_text(k, op1)}{flags}{cast}{{}})", value, out,
              psum=True, maskable=False)
@@ -360,7 +392,7 @@ def bn_aggr_of_stats(k):
 def distinct(k, shape, dtype):
     """Rows of distinct values."""
     rows, columns = shape[0], int(np.prod(shape[1:]))
-    values = np.stack([k.rng.permutation(columns) for _ in range(rows)]) - columns // 2
+    values = np.stack([k.data.permutation(columns) for _ in range(rows)]) - columns // 2
     return dtype.cast(values * 0.5 if dtype.is_float else values + columns // 2).reshape(shape)
 
 
@@ -378,7 +410,7 @@ def max8(k):
 def _eight(k, values):
     """Eight elements of each partition, any order."""
     flat = values.reshape(values.shape[0], -1)
-    where = np.stack([k.rng.permutation(flat.shape[1])[:8] for _ in range(len(flat))])
+    where = np.stack([k.data.permutation(flat.shape[1])[:8] for _ in range(len(flat))])
     return np.take_along_axis(flat, where, 1), where
 
 
@@ -491,8 +523,8 @@ def range_select(k):
 def sequence_bounds(k):
     n = k.between(1, 40)
     dtype = k.pick([F32, I32])
-    ids = np.sort(k.rng.integers(0, 5, n)) if k.chance(0.5) else \
-        np.repeat(k.rng.integers(0, 4, n), k.rng.integers(1, 4, n))[:n]
+    ids = np.sort(k.data.integers(0, 5, n)) if k.chance(0.5) else \
+        np.repeat(k.data.integers(0, 4, n), k.data.integers(1, 4, n))[:n]
     starts, ends = np.full(n, float(n)), np.full(n, -1.0)
     for i in range(n):
         if ids[i] != 0:

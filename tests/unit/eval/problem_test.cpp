@@ -86,6 +86,24 @@ TEST_CASE("all shipped problems load at both shapes") {
     }
 }
 
+TEST_CASE("the template is a complete problem, and none of the shipped ones") {
+    const std::string folder = std::string(ACCELOPT_SOURCE_DIR) + "/nkibench/template";
+    eval::Evaluator evaluator({});
+    for (const char* shape : {"full", "test"}) {
+        const eval::Problem problem = load_problem(folder, shape);
+        protocol::EvaluationRequest request;
+        request.problem = folder;
+        request.shape = shape;
+        request.seeds = {0};
+        request.source = problem.baseline_source;
+        const auto reply = evaluator.evaluate(request);
+        INFO(to_json(reply));
+        CHECK(reply.verified());
+        CHECK(problem.conditioned_constant.has_value());
+        CHECK(problem.stress.size() >= 3);
+    }
+}
+
 // AccelOpt, figure 7: peak-model times on Trainium 1 in ms. Its table prints the vector peak as
 // 286.8 GFLOPS, while the figure was made with 2 x 128 x 1.12 GHz = 286.72.
 TEST_CASE("the peak model reproduces the published peak times") {
