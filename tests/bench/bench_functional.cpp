@@ -212,7 +212,6 @@ double measure(const std::string& id, const Options& options) {
     std::vector<std::span<const float>> tensors;
     std::vector<trainium::InputArray> inputs;
     double bytes = 0;
-    double input_bytes = 0;
     for (std::size_t i = 0; i < problem.outputs.size(); ++i) {
         bytes += static_cast<double>(data.output(i).value.size_bytes());
     }
