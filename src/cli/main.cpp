@@ -13,7 +13,8 @@ constexpr const char* kDescription =
     "  mpirun -n 3 accelopt run configs/quickstart.yaml\n"
     "                                               a small search with the builtin rewriter\n"
     "  accelopt report runs/quickstart-1            its tables\n"
-    "  accelopt profile my_kernel.py --problem silu check, run and profile one kernel";
+    "  accelopt profile my_kernel.py --problem silu check, run and profile one kernel\n"
+    "  accelopt check my_kernel.py                  lint it: what is wrong, where, what to do";
 
 constexpr const char* kFooter =
     "Exit codes: 0 ok, 2 usage or configuration, 3 exists or locked, 4 some units failed for\n"
@@ -32,6 +33,7 @@ int main(int argc, char** argv) {
     cli::add_run(app, action);
     cli::add_bench(app, action);
     cli::add_profile(app, action);
+    cli::add_check(app, action);
     cli::add_report(app, action);
     cli::add_recover(app, action);
     cli::add_validate(app, action);

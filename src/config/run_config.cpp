@@ -333,6 +333,17 @@ void read_budget(const Section& section, RunConfig& config) {
 /// The input seeds of NKIBench (AccelOpt, eval_numpy.py).
 const std::vector<int> kPublishedSeeds = {0, 21, 42, 63, 84};
 
+/// A model's budget above the run's could never be reached.
+void check_model_budgets(const Section& models, const RunConfig& config) {
+    for (const auto& [key, model] : config.models) {
+        if (!config.budget_usd || !model.budget_usd || *model.budget_usd <= *config.budget_usd) {
+            continue;
+        }
+        models.child(key).fail("budget_usd",
+                               fmt::format("is more than budget.usd ({})", *config.budget_usd));
+    }
+}
+
 void read_verify(const Section& section, RunConfig& config) {
     config.verify_rule = choice(section, "rule", config.verify_rule, {"conditioned", "published"});
     config.verify_published_seeds =
@@ -406,6 +417,7 @@ RunConfig read(const Section& root, const std::string& path, Environment environ
     read_models(models, environment, config);
     read_agents(root.child("agents"), config);
     read_budget(root.child_or_empty("budget"), config);
+    check_model_budgets(models, config);
     read_verify(root.child_or_empty("verify"), config);
     read_evaluator(root.child_or_empty("evaluator"), config);
     read_rest(root, config);

@@ -8,7 +8,9 @@
 #include "eval/kernel_checks.h"
 #include "eval/measured.h"
 #include "eval/reply_building.h"
+#include "eval/trace_options.h"
 #include "eval/value_check.h"
+#include "nki/lint.h"
 #include "nki/syntax/parser.h"
 #include "nki/syntax/printer.h"
 #include "trainium/timing.h"
@@ -94,11 +96,15 @@ bool Run::check_source() {
             diagnostic.code = "syntax_error";
             diagnostic.line = error.line;
             diagnostic.column = error.column;
-            diagnostic.snippet = error.snippet;
+            diagnostic.snippet = source_line(request_.source, error.line);
             end_with(reply_, Outcome::kSyntaxError, error.message, std::move(diagnostic));
             return false;
         }
         module_ = std::move(*parsed);
+    }
+    if (auto broken = nki::check_rules(*module_)) {
+        end_with(reply_, *broken, request_.source);
+        return false;
     }
     // The conditioned rule bounds errors and needs no ban on names.
     if (reply_.rule == "published") {
@@ -125,7 +131,7 @@ std::optional<nki::Program> Run::trace(const Problem& problem) {
     std::optional<nki::Program> program;
     {
         const PartTimer timer(reply_, "trace");
-        nki::TraceOptions options;
+        nki::TraceOptions options = trace_options(machine);
         options.entry = request_.entry;
         options.limits.steps = request_.limits.steps;
         options.limits.memory_bytes = request_.limits.memory_bytes;
@@ -134,10 +140,6 @@ std::optional<nki::Program> Run::trace(const Problem& problem) {
         options.limits.operations = std::clamp<std::int64_t>(
             request_.limits.memory_bytes / 4 / static_cast<std::int64_t>(sizeof(nki::Operation)), 1,
             options.limits.operations);
-        options.limits.partitions = machine.partitions;
-        options.limits.sbuf_partition_bytes = machine.sbuf_partition_bytes;
-        options.limits.psum_partition_bytes = machine.psum_partition_bytes;
-        options.limits.psum_bank_bytes = machine.psum_bank_bytes;
         auto traced = nki::trace(*module_, problem.kernel_arguments(), options);
         if (!traced) {
             end_with(reply_, traced.error(), request_.source);

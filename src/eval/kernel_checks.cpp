@@ -62,6 +62,9 @@ std::string source_line(const std::string& source, int line) {
     }
     std::string text = source.substr(begin, source.find('\n', begin) - begin);
     if (!text.empty() && text.back() == '\r') text.pop_back();
+    // A reply is no place for a megabyte of one line.
+    constexpr std::size_t kLongest = 4000;
+    if (text.size() > kLongest) text.resize(kLongest);
     return text;
 }
 

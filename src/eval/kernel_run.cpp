@@ -5,6 +5,8 @@
 
 #include "core/text.h"
 #include "eval/kernel_checks.h"
+#include "eval/trace_options.h"
+#include "nki/lint.h"
 #include "nki/syntax/parser.h"
 #include "nki/syntax/printer.h"
 #include "trainium/timing.h"
@@ -87,7 +89,7 @@ bool KernelRun::parse() {
     diagnostic.code = "syntax_error";
     diagnostic.line = error.line;
     diagnostic.column = error.column;
-    diagnostic.snippet = error.snippet;
+    diagnostic.snippet = source_line(kernel_.source, error.line);
     return false;
 }
 
@@ -111,19 +113,17 @@ bool KernelRun::check_order() {
 bool KernelRun::check() {
     reply_.tier = "legality";
     if (!parse()) return false;
+    if (const auto broken = nki::check_rules(*module_)) return end(*broken);
     if (kernel_.published_ban) {
         if (const auto banned = find_precision_ban(kernel_.source)) return end(*banned);
     }
     if (!check_order()) return false;
     const PartTimer timer(reply_, "trace");
-    nki::TraceOptions options;
+    nki::TraceOptions options = trace_options(machine_);
     options.entry = kernel_.entry;
+    options.grid = kernel_.grid;
     options.limits.steps = kernel_.limits.steps;
     options.limits.memory_bytes = kernel_.limits.memory_bytes;
-    options.limits.partitions = machine_.partitions;
-    options.limits.sbuf_partition_bytes = machine_.sbuf_partition_bytes;
-    options.limits.psum_partition_bytes = machine_.psum_partition_bytes;
-    options.limits.psum_bank_bytes = machine_.psum_bank_bytes;
     auto traced = nki::trace(*module_, kernel_.arguments, options);
     if (!traced) return end(traced.error());
     program_ = std::move(*traced);

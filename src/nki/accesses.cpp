@@ -98,7 +98,7 @@ AccessTracker::Conflict AccessTracker::conflict_with_any(const Record& record, i
 
 AccessTracker::Conflict AccessTracker::on_write(const View& view, const Tensor& tensor, int context,
                                                 bool associative, int line) {
-    Tile& tile = tiles_[key(view)];
+    Tile& tile = tile_of(view, tensor);
     Record fresh{region_of(view, tensor), context, line, associative, context};
     const auto replace = [&](Record& record) {
         if (record.associative && associative) fresh.first_context = record.first_context;
@@ -143,7 +143,7 @@ AccessTracker::Conflict AccessTracker::on_write(const View& view, const Tensor& 
 
 AccessTracker::Conflict AccessTracker::on_read(const View& view, const Tensor& tensor, int context,
                                                int line) {
-    Tile& tile = tiles_[key(view)];
+    Tile& tile = tile_of(view, tensor);
     const Region region = region_of(view, tensor);
     // What this iteration reads may be the sum of what earlier ones added.
     for (const Record& record : tile.few) {

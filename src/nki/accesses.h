@@ -69,7 +69,15 @@ class AccessTracker {
     Conflict conflict_with_any(const Record& record, int context) const;
 
     const LoopTracker& loops_;
-    std::unordered_map<std::uint64_t, Tile> tiles_;
+    Tile& tile_of(const View& view, const Tensor& tensor) {
+        if (tensor.blocks > 1) return blocks_[key(view)];
+        const auto id = static_cast<std::size_t>(view.tensor);
+        if (id >= tiles_.size()) tiles_.resize(id + 1);
+        return tiles_[id];
+    }
+
+    std::vector<Tile> tiles_;  ///< of unblocked tensors, by TensorId
+    std::unordered_map<std::uint64_t, Tile> blocks_;
 };
 
 }  // namespace accelopt::nki::interp

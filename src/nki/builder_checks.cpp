@@ -15,28 +15,32 @@ namespace {
         .raise();
 }
 
-void expect_on_chip(const std::string& operand, const Tile& tile) {
+/// `operand` makes the operand's description, which only a finding needs.
+template <typename Operand>
+void expect_on_chip(const Operand& operand, const Tile& tile) {
     if (tile.buffer == Buffer::kHbm)
-        wrong_memory(operand, tile, "sbuf or psum",
+        wrong_memory(operand(), tile, "sbuf or psum",
                      "load it with nl.load first; results go to HBM with nl.store");
 }
 
-void expect_sbuf(const std::string& operand, const Tile& tile) {
+template <typename Operand>
+void expect_sbuf(const Operand& operand, const Tile& tile) {
     if (tile.buffer != Buffer::kSbuf)
-        wrong_memory(operand, tile, "sbuf", "copy it to an SBUF tile first (nl.copy)");
+        wrong_memory(operand(), tile, "sbuf", "copy it to an SBUF tile first (nl.copy)");
 }
 
 }  // namespace
 
 void Builder::check_memories(const OpRequest& request, const Tile& destination) const {
     const auto source = [&](int k) {
-        return fmt::format("operand '{}'", describe(*request.src[k]));
+        return [&, k] { return fmt::format("operand '{}'", describe(*request.src[k])); };
     };
+    const auto called = [](const char* name) { return [name] { return std::string(name); }; };
     switch (request.opcode) {
         case Opcode::kLoad:
             if (request.src[0]->buffer != Buffer::kHbm)
-                wrong_memory(source(0), *request.src[0], "hbm", "on-chip tiles need no load");
-            expect_sbuf("the result of a load", destination);
+                wrong_memory(source(0)(), *request.src[0], "hbm", "on-chip tiles need no load");
+            expect_sbuf(called("the result of a load"), destination);
             return;
         case Opcode::kStore:
             if (destination.buffer != Buffer::kHbm)
@@ -44,11 +48,12 @@ void Builder::check_memories(const OpRequest& request, const Tile& destination) 
                              "assign to an on-chip tile with tile[...] = value");
             expect_on_chip(source(0), *request.src[0]);
             return;
+        case Opcode::kScatter:
         case Opcode::kDmaCopy:
             if (destination.buffer == Buffer::kPsum)
                 wrong_memory("the destination of a DMA", destination, "hbm or sbuf", "");
             if (request.src[0]->buffer == Buffer::kPsum)
-                wrong_memory(source(0), *request.src[0], "hbm or sbuf", "");
+                wrong_memory(source(0)(), *request.src[0], "hbm or sbuf", "");
             return;
         case Opcode::kMatmul:
             expect_sbuf(source(0), *request.src[0]);
@@ -58,7 +63,7 @@ void Builder::check_memories(const OpRequest& request, const Tile& destination) 
                              "accumulate in PSUM, then copy");
             return;
         case Opcode::kTranspose:
-            if (request.engine == Engine::kVector) break;
+            if (request.engine == Engine::kVector || request.engine == Engine::kDma) break;
             expect_sbuf(source(0), *request.src[0]);
             if (destination.buffer != Buffer::kPsum)
                 wrong_memory("the result of a transpose", destination, "psum", "");
@@ -66,11 +71,11 @@ void Builder::check_memories(const OpRequest& request, const Tile& destination) 
         default:
             break;
     }
-    expect_on_chip("the result", destination);
+    expect_on_chip(called("the result"), destination);
     for (int k = 0; k < request.sources; ++k) expect_on_chip(source(k), *request.src[k]);
     for (const ScalarRequest* scalar :
          {&request.scale, &request.bias, &request.operand0, &request.operand1})
-        if (scalar->tile) expect_on_chip("a vector operand", *scalar->tile);
+        if (scalar->tile) expect_on_chip(called("a vector operand"), *scalar->tile);
 }
 
 void Builder::check_output(const Tile& destination) const {
@@ -103,11 +108,12 @@ void Builder::check_start_partition(const View& view) const {
         .raise();
 }
 
-void Builder::check_engine(const Operation& operation) const {
+/// `whole`: the instruction processes the whole tile, of which the operation is a part.
+void Builder::check_engine(const Operation& operation, bool whole) const {
     const auto check = [&](const View& view) {
         const Buffer buffer = tensor(view.tensor).buffer;
         if (buffer == Buffer::kHbm) return;
-        check_start_partition(view);
+        if (!whole) check_start_partition(view);
         if (buffer == Buffer::kPsum && operation.engine == Engine::kGpSimd)
             rejected("unsupported_memory", "GpSimd Engine cannot access PSUM")
                 .remedy("use the Vector or Scalar Engine")
@@ -145,15 +151,16 @@ void Builder::dependency(const View& view, const AccessTracker::Conflict& confli
 
 void Builder::track_read(const View& view, int context, int line) {
     const TensorState& state = states_[view.tensor];
+    if (state.hidden) return;
     if (!loops_.affine_between(state.context, context)) return;
     const AccessTracker::Conflict found =
         accesses_.on_read(view, program_.tensors[view.tensor], context, line);
     if (found.loop >= 0) dependency(view, found, false);
 }
 
-void Builder::track(const Operation& operation, const OpRequest& request) {
+void Builder::track(const Operation& operation, bool requested_associative) {
     const int context = loops_.context();
-    const bool associative = request.associative || operation.accumulate;
+    const bool associative = requested_associative || operation.accumulate;
     for (int k = 0; k < operation.sources; ++k) {
         if (associative && operation.src[k] == operation.dst) continue;
         track_read(operation.src[k], context, operation.line);
@@ -161,7 +168,8 @@ void Builder::track(const Operation& operation, const OpRequest& request) {
     for (const ScalarOperand* scalar :
          {&operation.scale, &operation.bias, &operation.operand0, &operation.operand1})
         if (scalar->vector) track_read(scalar->view, context, operation.line);
-    if (!loops_.affine_between(states_[operation.dst.tensor].context, context)) return;
+    const TensorState& state = states_[operation.dst.tensor];
+    if (state.hidden || !loops_.affine_between(state.context, context)) return;
     const AccessTracker::Conflict found =
         accesses_.on_write(operation.dst, program_.tensors[operation.dst.tensor], context,
                            associative, operation.line);

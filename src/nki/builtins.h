@@ -8,5 +8,7 @@ namespace accelopt::nki::interp {
 /// (open, eval, ...) have an id too, in order to be refused by name.
 int builtin_id(std::string_view name);
 std::string_view builtin_name(int id);
+/// True for a function that is known in order to be refused.
+bool is_forbidden_builtin(int id);
 
 }  // namespace accelopt::nki::interp

@@ -114,6 +114,11 @@ struct Node {
     mutable std::int64_t cached_key = -1;  ///< kAttribute: module; kCall: API
     mutable Value cached_value;
     mutable std::vector<int> cached_binding;  ///< kCall: parameter of every argument
+    // Marks of analyse_replay(): what must turn out true for a loop around to be replayed.
+    mutable bool replay_needs_tile = false;   ///< kSubscript: of a tile
+    mutable bool replay_needs_slice = false;  ///< kCall: of nl.ds
+    mutable bool replay_needs_index = false;  ///< kBinary: of integers and index expressions
+    bool spread = false;                      ///< kCall: has * or ** arguments
     bool pure_index = false;  ///< a literal nl.arange(..)[..]: its value may be cached
 };
 

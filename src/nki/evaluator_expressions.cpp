@@ -48,6 +48,12 @@ Value Evaluator::evaluate_here(const Node& node) {
             line_ = node.line;
             column_ = node.column;
             site_ = node.id;
+            if (node.replay_needs_index) {
+                const auto index = [](const Value& v) {
+                    return v.is_integer() || v.is(Kind::kAffine);
+                };
+                if (!index(left) || !index(right)) refuse_replay();
+            }
             return binary(node.op, left, right);
         }
         case NodeKind::kUnary: {
@@ -61,10 +67,17 @@ Value Evaluator::evaluate_here(const Node& node) {
         case NodeKind::kOr: {
             const bool stop_at = node.kind == NodeKind::kOr;
             Value value;
+            std::uint8_t marks = 0;
             for (std::size_t k = 0; k < node.kids.size(); ++k) {
-                value = evaluate(*node.kids[k]);
-                if (k + 1 < node.kids.size() && truth(value) == stop_at) break;
+                const Value operand = evaluate(*node.kids[k]);
+                // Comparisons of indices joined by `and` are a mask, as by &.
+                const bool joins = !stop_at && value.is(Kind::kMask) && operand.is(Kind::kMask);
+                value = joins ? binary(Op::kBitAnd, value, operand) : operand;
+                marks |= value.marks();
+                if (k + 1 == node.kids.size() || (!stop_at && value.is(Kind::kMask))) continue;
+                if (truth(value) == stop_at) break;
             }
+            if (marks != 0 && value.is_integer()) value.set_marks(marks);
             return value;
         }
         case NodeKind::kCompare:
@@ -146,6 +159,8 @@ Value Evaluator::evaluate_subscript(const Node& node) {
     line_ = node.line;
     column_ = node.column;
     site_ = node.id;
+    if (node.replay_needs_tile && !base.is(Kind::kTile) && !base.is(Kind::kPending))
+        refuse_replay();
     Value result = subscript(base, index);
     if (node.pure_index && result.is(Kind::kAffine)) node.cached_value = result;
     return result;
@@ -176,6 +191,7 @@ Value Evaluator::evaluate_compare(const Node& node) {
 
 Value Evaluator::evaluate_sequence(const Node& node) {
     const Ref<Sequence> sequence = heap_.make<Sequence>();
+    sequence->items.reserve(node.kids.size());
     for (const Node* kid : node.kids) {
         if (kid->kind == NodeKind::kStarred) {
             for (Value& item : items_of(evaluate(*kid->kids[0]))) append(*sequence, item);
@@ -221,7 +237,11 @@ Value Evaluator::evaluate_formatted(const Node& node) {
     std::string text;
     for (const Node* kid : node.kids) {
         if (kid->kind == NodeKind::kFormattedValue) {
-            text += str(evaluate(*kid->kids[0]));
+            const Value value = evaluate(*kid->kids[0]);
+            const std::string specification = kid->kids.size() > 1 && kid->kids[1] != nullptr
+                                                  ? str(evaluate(*kid->kids[1]))
+                                                  : kid->text;
+            text += kid->collection == 'r' ? repr(value) : format_value(value, specification);
         } else {
             text += str(evaluate(*kid));
         }

@@ -1,8 +1,12 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <new>
+
 #include "nki/evaluator.h"
 #include "nki/failure.h"
 #include "nki/nesting.h"
+#include "nki/replay.h"
 
 namespace accelopt::nki::interp {
 
@@ -44,7 +48,7 @@ Evaluator::Flow Evaluator::execute(const Step& step) {
         case StmtKind::kWhile:
             return execute_while(step);
         case StmtKind::kIf:
-            return execute(truth(evaluate(*step.value)) ? step.body : step.otherwise);
+            return execute_if(step);
         case StmtKind::kReturn:
             if (frame_->environment == globals_.get())
                 rejected("value_error", "'return' outside of a function").raise();
@@ -90,16 +94,22 @@ namespace {
 /// Leaves a loop however its body ends.
 class LoopScope {
   public:
-    LoopScope(LoopTracker& loops, const Step& step, LoopKind kind, const std::string& variable,
+    LoopScope(Builder& builder, const Step& step, LoopKind kind, const std::string& variable,
               std::int64_t trips)
-        : loops_(loops), depth_(loops.enter(&step, kind, variable, trips, step.line)) {}
+        : builder_(builder), depth_(builder.enter_loop(&step, kind, variable, trips, step.line)) {}
     LoopScope(const LoopScope&) = delete;
     LoopScope& operator=(const LoopScope&) = delete;
-    ~LoopScope() { loops_.leave(); }
+    ~LoopScope() {
+        try {
+            builder_.leave_loop();
+        } catch (const std::bad_alloc&) {  // of what is remembered for replaying
+            builder_.refuse_replay();
+        }
+    }
     int depth() const { return depth_; }
 
   private:
-    LoopTracker& loops_;
+    Builder& builder_;
     int depth_;
 };
 
@@ -116,34 +126,67 @@ Evaluator::Flow Evaluator::execute_for(const Step& step) {
     if (!is_range) items = items_of(iterable);
     const Range range = is_range ? iterable.as<Range>() : Range{};
     const std::int64_t trips = is_range ? range.count() : static_cast<std::int64_t>(items.size());
-    const LoopScope scope(builder_.loops(), step, is_range ? range.kind : LoopKind::kStatic,
-                          variable, trips);
+    const LoopScope scope(builder_, step, is_range ? range.kind : LoopKind::kStatic, variable,
+                          trips);
     bool stop = false;
+    std::optional<Replay> replay;
+    if (is_range && trips >= Replay::kFewestTrips && may_replay(step))
+        replay.emplace(builder_, trips);
     for (std::int64_t k = 0; k < trips && !stop; ++k) {
-        builder_.loops().next_iteration();
+        builder_.next_iteration();
+        if (replay && replay->repeats(k)) {
+            tick(replay->steps());
+            replay->repeat(k);
+            continue;
+        }
+        if (replay && (k == 1 || k == 2 || k + 1 == trips)) replay->begin(k, steps_);
         tick();
         if (is_range) {
             Value index = Value::integer(range.start + k * range.step);
             index.set_loop(scope.depth());
+            if (range.kind != LoopKind::kStatic) index.set_marks(Value::kSymbolic);
             assign(target, std::move(index));
         } else {
             assign(target, items[k]);
         }
         if (execute_body(step, stop) == Flow::kReturn) return Flow::kReturn;
+        if (!replay || (k != 1 && k != 2 && k + 1 != trips)) continue;
+        if (replay->end(k, steps_)) continue;
+        replay.reset();
+        replay_plans_[&step].possible = false;
     }
     if (!stop && !step.otherwise.empty()) return execute(step.otherwise);
     return Flow::kNext;
 }
 
+bool Evaluator::may_replay(const Step& step) {
+    if (!options_.replay || !in_kernel_) return false;
+    auto found = replay_plans_.find(&step);
+    if (found == replay_plans_.end())
+        found = replay_plans_.emplace(&step, analyse_replay(step, code_->names)).first;
+    const ReplayPlan& plan = found->second;
+    if (!plan.possible) return false;
+    const std::vector<Value>& slots = frame_->environment->slots;
+    return std::all_of(plan.updated.begin(), plan.updated.end(),
+                       [&](int slot) { return slots[slot].is(Kind::kTile); });
+}
+
 Evaluator::Flow Evaluator::execute_while(const Step& step) {
-    const LoopScope scope(builder_.loops(), step, LoopKind::kWhile, "", 0);
+    const LoopScope scope(builder_, step, LoopKind::kWhile, "", 0);
     bool stop = false;
     while (!stop) {
         tick();
-        builder_.loops().next_iteration();
+        builder_.next_iteration();
         line_ = step.line;
         column_ = step.column;
-        if (!truth(evaluate(*step.value))) break;
+        const Value test = evaluate(*step.value);
+        if (test.is(Kind::kTile) || test.is(Kind::kPending))
+            rejected("while_loop_requires_unconditional_entry",
+                     "a while loop cannot test the value of a tensor before its first iteration")
+                .at(step.line, step.column)
+                .remedy("loop over a range: the number of iterations must be known")
+                .raise();
+        if (!truth(test)) break;
         if (execute_body(step, stop) == Flow::kReturn) return Flow::kReturn;
     }
     if (!stop && !step.otherwise.empty()) return execute(step.otherwise);
@@ -170,6 +213,40 @@ void Evaluator::execute_assert(const Step& step) {
     rejected("assertion_failed", std::move(message)).at(step.line, step.column).raise();
 }
 
+namespace {
+
+bool is_decorator(const ApiEntry& entry) {
+    return entry.handler == api::decorator || entry.handler == api::compiler_decorator ||
+           entry.handler == api::force_auto_alloc;
+}
+
+/// Leaves the branch of an `if` however its body ends.
+class BranchScope {
+  public:
+    BranchScope(Builder& builder, bool enter) : builder_(builder), entered_(enter) {
+        if (entered_) builder_.enter_branch();
+    }
+    BranchScope(const BranchScope&) = delete;
+    BranchScope& operator=(const BranchScope&) = delete;
+    ~BranchScope() {
+        if (entered_) builder_.leave_branch();
+    }
+
+  private:
+    Builder& builder_;
+    bool entered_;
+};
+
+}  // namespace
+
+/// An `if` on a loop variable is a branch on the device, with a scope of its own.
+Evaluator::Flow Evaluator::execute_if(const Step& step) {
+    const Value test = evaluate(*step.value);
+    const bool chosen = truth(test);
+    const BranchScope scope(builder_, in_kernel_ && (test.marks() & Value::kSymbolic) != 0);
+    return execute(chosen ? step.body : step.otherwise);
+}
+
 void Evaluator::execute_function(const Step& step) {
     const Ref<Function> function = heap_.make<Function>();
     function->code = step.function;
@@ -180,14 +257,15 @@ void Evaluator::execute_function(const Step& step) {
     Value result = Value::object(Kind::kFunction, function);
     for (auto it = step.decorators.rbegin(); it != step.decorators.rend(); ++it) {
         const Value decorator = evaluate(**it);
-        const bool known =
-            decorator.is(Kind::kApi) && api_table()[decorator.integer()].handler == api::decorator;
+        const bool known = decorator.is(Kind::kApi) && is_decorator(table_[decorator.integer()]);
         if (!known)
             unsupported("python_feature", "this decorator is not supported")
                 .at((*it)->line, (*it)->column)
                 .remedy("use @nki.jit")
                 .raise();
-        function->kernel = true;
+        const ApiEntry& entry = table_[decorator.integer()];
+        function->kernel = function->kernel || entry.handler == api::decorator;
+        if (entry.handler == api::force_auto_alloc) builder_.ignore_allocations();
     }
     assign(*step.targets[0], result);
     if (call_depth_ == 0) functions_.push_back(function);
@@ -204,7 +282,7 @@ void Evaluator::execute_import(const Step& step) {
                 assign(*target, Value::token(Kind::kOpaque, 0));
                 continue;
             }
-            const std::optional<Value> value = module_attribute(module, path);
+            const std::optional<Value> value = module_attribute(table_, module, path);
             if (value) {
                 assign(*target, *value);
             } else {
@@ -255,6 +333,7 @@ void Evaluator::assign_name(const Node& target, Value value) {
     Value& place = slot(target);
     if (value.is(Kind::kPending)) {
         OpRequest& request = value.as<Pending>().request;
+        if (request.loop_reduce) refuse_replay();  // what the name stands for decides
         // nl.loop_reduce updates the tile that the name already stands for.
         if (request.loop_reduce && place.is(Kind::kTile) &&
             place.as<Tile>().shape() == request.shape && builder_.in_scope(place.as<Tile>())) {
@@ -296,11 +375,12 @@ void Evaluator::unpack(const Node& target, const Value& value) {
 void Evaluator::assign_item(const Value& base, const Value& index, Value value) {
     switch (base.kind()) {
         case Kind::kTile:
-            store_into(index_tile(base.as<Tile>(), index), value);
+            store_into(index_tile(base.ref<Tile>(), index), value);
             return;
         case Kind::kList: {
             Sequence& sequence = base.as<Sequence>();
             check_mutable(sequence);
+            refuse_replay();
             const auto size = static_cast<std::int64_t>(sequence.items.size());
             std::int64_t k = to_integer(index, "a list index");
             if (k < 0) k += size;
@@ -311,6 +391,7 @@ void Evaluator::assign_item(const Value& base, const Value& index, Value value) 
         }
         case Kind::kDict:
             check_mutable(base.as<Mapping>());
+            refuse_replay();
             set_entry(base.as<Mapping>(), index, kept(std::move(value)));
             return;
         case Kind::kAffine:
@@ -334,7 +415,7 @@ void Evaluator::execute_augmented(const Step& step) {
         line_ = target.line;
         column_ = target.column;
         if (base.is(Kind::kTile)) {
-            const Ref<Tile> destination = index_tile(base.as<Tile>(), index);
+            const Ref<Tile> destination = index_tile(base.ref<Tile>(), index);
             const Value value = evaluate(*step.value);
             line_ = step.line;
             column_ = step.column;
@@ -342,6 +423,7 @@ void Evaluator::execute_augmented(const Step& step) {
             accumulate_into(destination, step.op, value);
             return;
         }
+        refuse_replay();
         const Value current = subscript(base, index);
         const Value value = evaluate(*step.value);
         assign_item(base, index, binary(step.op, current, value));
@@ -359,6 +441,7 @@ void Evaluator::execute_augmented(const Step& step) {
         accumulate_into(current.ref<Tile>(), step.op, value);
     } else if (current.is(Kind::kList) && step.op == Op::kAdd) {
         check_mutable(current.as<Sequence>());
+        refuse_replay();
         for (Value& item : items_of(value)) append(current.as<Sequence>(), std::move(item));
     } else {
         assign(target, binary(step.op, current, value));

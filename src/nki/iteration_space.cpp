@@ -192,6 +192,10 @@ bool IterationSpace::fit_factors(Draft& draft) {
 }
 
 bool IterationSpace::add(Draft draft) {
+    if (draft.rank == rank_ && std::equal(&count_[1], &count_[rank_], &draft.count[1])) {
+        operands_.push_back(std::move(draft));
+        return true;
+    }
     Draft attempt = draft;
     if (!fit_broadcast(attempt)) {
         attempt = std::move(draft);
@@ -257,6 +261,7 @@ void IterationSpace::set_iota(const AffineExpr& expr) {
 void IterationSpace::restrict_dim(int d, std::int64_t low, std::int64_t high) {
     each_lane([&](Lane& lane) { lane.constant += lane.step[d] * low; });
     count_[d] = high - low;
+    origin_[d] += low;
     for (Draft& draft : operands_) draft.count[d] = count_[d];
 }
 

@@ -29,6 +29,8 @@ class LoopTracker {
     /// Enters the loop statement `statement` (its identity); returns the depth to name it by.
     int enter(const void* statement, LoopKind kind, const std::string& variable,
               std::int64_t trip_count, int line);
+    /// Enters a loop that has been entered before, from the same place.
+    void enter_again(int loop) { active_.push_back({loop, ++entries_, -1, -1}); }
     void next_iteration();
     void leave();
 

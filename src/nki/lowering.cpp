@@ -212,6 +212,7 @@ class Lowering {
             case ExprKind::kFormattedValue: {
                 Node* made = plain(NodeKind::kFormattedValue, e);
                 made->text = e.text;
+                if (!e.comparators.empty() && e.comparators[0] == "r") made->collection = 'r';
                 return made;
             }
             case ExprKind::kNamed:
@@ -293,7 +294,10 @@ class Lowering {
         for (const Keyword& keyword : e.keywords) {
             made->kids.push_back(expr(*keyword.value));
             made->keywords.push_back(keyword.name.empty() ? -1 : code_.names.intern(keyword.name));
+            made->spread = made->spread || keyword.name.empty();
         }
+        for (std::size_t k = 1; k < e.operands.size(); ++k)
+            made->spread = made->spread || e.operands[k]->kind == ExprKind::kStarred;
         return made;
     }
 

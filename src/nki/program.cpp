@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "core/error.h"
+
 namespace accelopt::nki {
 namespace {
 
@@ -95,6 +97,13 @@ std::string_view name_of(const std::array<std::string_view, N>& names, Enum valu
 }
 
 }  // namespace
+
+const View OptionalView::kNone{};
+
+void Extent::overflow(std::int64_t value) {
+    throw Error(ErrorSource::kInternal, "extent",
+                "a stride or count does not fit 32 bits: " + std::to_string(value));
+}
 
 int size_of(DType dtype) { return kDTypeSizes[static_cast<std::size_t>(dtype)]; }
 std::string_view to_string(DType dtype) { return name_of(kDTypeNames, dtype); }

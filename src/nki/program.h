@@ -2,10 +2,12 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "nki/chunked.h"
 
 /// What the front end makes of a kernel: a straight list of operations on strided views, with all
 /// control flow executed and all indices resolved. The machine (trainium) runs and times it; the
@@ -73,11 +75,37 @@ struct Tensor {
     bool is_mutable_parameter() const { return role == TensorRole::kOutput && argument >= 0; }
 };
 
+/// A whole number of 32 bits that reads as one of 64, so that products of several do not wrap: an
+/// operation holds dozens of them, and a program many operations. The front end refuses what does
+/// not fit; anything else that stores such a number is Error(kInternal).
+class Extent {
+  public:
+    constexpr Extent() = default;
+    // Implicit both ways: it stands for a std::int64_t.
+    constexpr Extent(std::int64_t value) : value_(static_cast<std::int32_t>(value)) {
+        if (value_ != value) overflow(value);
+    }
+    constexpr operator std::int64_t() const { return value_; }
+    Extent& operator+=(std::int64_t n) { return *this = value_ + n; }
+    Extent& operator-=(std::int64_t n) { return *this = value_ - n; }
+    Extent& operator*=(std::int64_t n) { return *this = value_ * n; }
+    Extent& operator/=(std::int64_t n) { return *this = value_ / n; }
+    static constexpr bool fits(std::int64_t value) {
+        return value == static_cast<std::int32_t>(value);
+    }
+
+  private:
+    [[noreturn]] static void overflow(std::int64_t value);
+    std::int32_t value_ = 0;
+};
+
 /// One dimension of a view: element stride (0 = broadcast, negative allowed) and count.
 struct Dim {
-    std::int64_t stride = 0;
-    std::int64_t count = 1;
-    bool operator==(const Dim&) const = default;
+    Extent stride = 0;
+    Extent count = 1;
+    bool operator==(const Dim& other) const {
+        return std::int64_t{stride} == other.stride && std::int64_t{count} == other.count;
+    }
 };
 
 inline constexpr int kMaxDims = 6;
@@ -90,19 +118,22 @@ inline constexpr int kMaxDims = 6;
 /// transpose, vector operands whose free counts are 1).
 struct View {
     TensorId tensor = -1;
+    int rank = 0;
     std::int64_t block = 0;
     std::int64_t offset = 0;
-    int rank = 0;
     std::array<Dim, kMaxDims> dims{};
 
-    std::int64_t partitions() const { return rank > 0 ? dims[0].count : 1; }
+    std::int64_t partitions() const { return rank > 0 ? std::int64_t{dims[0].count} : 1; }
     std::int64_t free_count() const {
         std::int64_t n = 1;
         for (int d = 1; d < rank; ++d) n *= dims[d].count;
         return n;
     }
     std::int64_t count() const { return partitions() * free_count(); }
-    bool operator==(const View&) const = default;
+    bool operator==(const View& other) const {
+        return tensor == other.tensor && block == other.block && offset == other.offset &&
+               rank == other.rank && dims == other.dims;
+    }
 };
 
 /// One conjunct of a mask that is not a box (the front end cuts views down to a mask's box, and
@@ -144,7 +175,7 @@ enum class Opcode : std::uint8_t {
     kBnAggr,           ///< dst[P, 2] = mean, variance from triples as kBnStats makes them
     kMax8,             ///< dst[P, 8] = the largest eight, in descending order
     kFindIndex8,       ///< dst[P, 8] = first position in src[0] of each of src[1][P, 8]
-    kMatchIndex8,      ///< the same, but every match uses its element up
+    kMatchIndex8,      ///< the same, but every match is replaced by operand0 at once
     kMatchReplace8,    ///< dst = src[0] with the matches of src[1][P, 8] replaced by operand0
     kSequenceBounds,   ///< dst[1, 2, N] = start and end of the segment of each of src[0][1, N]
 
@@ -229,20 +260,53 @@ std::string_view to_string(ActFunction function);
 enum class Engine : std::uint8_t { kAuto, kTensor, kVector, kScalar, kGpSimd, kDma };
 std::string_view to_string(Engine engine);
 
+/// A view that most operations do not have: a pointer's size until it is set. Copies are deep.
+class OptionalView {
+  public:
+    OptionalView() = default;
+    OptionalView(const OptionalView& other)
+        : view_(other.view_ ? std::make_unique<View>(*other.view_) : nullptr) {}
+    OptionalView(OptionalView&&) noexcept = default;
+    OptionalView& operator=(OptionalView other) noexcept {
+        view_ = std::move(other.view_);
+        return *this;
+    }
+    OptionalView& operator=(const View& view) {
+        view_ = std::make_unique<View>(view);
+        return *this;
+    }
+    ~OptionalView() = default;
+    /// The view; an empty one when it was never set.
+    const View& get() const { return view_ ? *view_ : kNone; }
+    operator const View&() const { return get(); }
+    const View& operator*() const { return get(); }
+    const View* operator->() const { return &get(); }
+    /// The view, to change it.
+    View& edit() {
+        if (!view_) view_ = std::make_unique<View>();
+        return *view_;
+    }
+
+  private:
+    static const View kNone;
+    std::unique_ptr<View> view_;
+};
+
 /// A scalar operand: an immediate, or a [P, 1] view when `vector` is set.
 struct ScalarOperand {
     double immediate = 0;
     bool vector = false;
-    View view;
+    OptionalView view;
 };
 
 /// What few operations need.
 struct Extra {
     /// kGather, kScatter: one axis that is indexed at run time. The element of an operation at
-    /// index i lies at `offset` + sum(stride[d] * i_d) + sum(index_k(i) * dynamic[k].stride), and
-    /// index_k(i) + [low, high] must be in [0, size).
+    /// index i lies at `offset` + sum(stride[d] * i_d) + sum(index_k(i) * dynamic[k].stride), where
+    /// index_k is `scale` times the value read; index_k(i) + [low, high] must be in [0, size).
     struct Dynamic {
         std::int64_t stride = 0;
+        std::int64_t scale = 1;
         std::int64_t size = 0;
         std::int64_t low = 0;
         std::int64_t high = 0;
@@ -296,19 +360,20 @@ struct Operation {
     ScalarOperand bias;   ///< kActivation; immediate 0 when absent
     ScalarOperand operand0;
     ScalarOperand operand1;
-    std::array<std::int64_t, kMaxDims> iota{};
+    std::array<Extent, kMaxDims> iota{};
     std::vector<MaskTerm> mask;  ///< empty = all active
 };
 
 /// The traced kernel.
 struct Program {
-    std::vector<Tensor> tensors;        ///< indexed by TensorId
-    std::vector<Operation> operations;  ///< in program order
+    Chunked<Tensor, 64> tensors;    ///< indexed by TensorId
+    Chunked<Operation> operations;  ///< in program order
     std::vector<Loop> loops;
     std::vector<Extra> extras;
     std::vector<std::string> api_names;
     std::vector<TensorId> outputs;  ///< what the kernel returns, in order
     std::int64_t steps = 0;         ///< interpreter steps spent
+    std::int64_t replayed = 0;      ///< operations that replaying loops made
 };
 
 }  // namespace accelopt::nki

@@ -391,6 +391,8 @@ int builtin_id(std::string_view name) {
 
 std::string_view builtin_name(int id) { return kBuiltins[id].name; }
 
+bool is_forbidden_builtin(int id) { return kBuiltins[id].handler == forbidden; }
+
 Value Evaluator::call_builtin(int id, std::vector<Value>& arguments, Keywords& keywords) {
     const Builtin& builtin = kBuiltins[id];
     Call call{builtin.name, arguments, keywords, {}, {}, false, 0};

@@ -368,7 +368,7 @@ void run_chain(const Chain& chain, const Space& space, const Operand& target) {
     }
 }
 
-void write_iota(double constant, const std::array<std::int64_t, nki::kMaxDims>& coefficients,
+void write_iota(double constant, const std::array<nki::Extent, nki::kMaxDims>& coefficients,
                 const Space& space, const Operand& target) {
     const int inner = space.rank - 1;
     const bool integer = is_integer(target.format.value);

@@ -72,7 +72,7 @@ struct Chain {
 void run_chain(const Chain& chain, const Space& space, const Operand& target);
 
 /// Writes a constant plus a linear function of the indices of the unmasked iteration space.
-void write_iota(double constant, const std::array<std::int64_t, nki::kMaxDims>& coefficients,
+void write_iota(double constant, const std::array<nki::Extent, nki::kMaxDims>& coefficients,
                 const Space& space, const Operand& target);
 
 }  // namespace accelopt::trainium::execution

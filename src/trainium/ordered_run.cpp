@@ -135,7 +135,7 @@ Operation OrderedRun::renamed(const Instruction& instruction, std::int32_t node)
     const int sources = std::min<int>(op.sources, static_cast<int>(op.src.size()));
     for (int s = 0; s < sources; ++s) source(op.src[s]);
     for (nki::ScalarOperand* scalar : {&op.scale, &op.bias, &op.operand0, &op.operand1}) {
-        if (scalar->vector) source(scalar->view);
+        if (scalar->vector) source(scalar->view.edit());
     }
     rename(op.dst, instruction.dst.tile, node);
     return op;

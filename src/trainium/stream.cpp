@@ -44,7 +44,8 @@ std::uint64_t definition_hash(const Operation& op, const nki::Program& program) 
     if (op.extra >= 0) {
         const nki::Extra& extra = program.extras.at(op.extra);
         for (const nki::Extra::Dynamic& axis : extra.dynamic) {
-            for (const std::int64_t value : {axis.stride, axis.size, axis.low, axis.high})
+            for (const std::int64_t value :
+                 {axis.stride, axis.scale, axis.size, axis.low, axis.high})
                 hash = mix(hash, static_cast<std::uint64_t>(value));
         }
         hash = mix(hash, static_cast<std::uint64_t>(extra.offset));
@@ -173,7 +174,7 @@ class Lowering {
 
     std::int32_t tile_of(const View& view) {
         const nki::Tensor& t = tensor(view);
-        const std::int64_t block = t.buffer == nki::Buffer::kHbm ? 0 : view.block;
+        const std::int64_t block = t.buffer == nki::Buffer::kHbm ? 0 : std::int64_t{view.block};
         const auto key = std::pair(view.tensor, block);
         if (last_tile_ >= 0 && last_key_ == key) return alias_[last_tile_];
         const auto [it, added] = tiles_.try_emplace(key, 0);

@@ -80,7 +80,8 @@ Operand access_box(const nki::Tensor& tensor, const nki::View& view) {
     std::int64_t row_extent = 0;
     std::int64_t column_extent = 0;
     for (int d = 0; d < view.rank; ++d) {
-        const auto [stride, count] = view.dims[d];
+        const std::int64_t stride = view.dims[d].stride;
+        const std::int64_t count = view.dims[d].count;
         if (count <= 1 || stride == 0) continue;
         const std::int64_t reach = (count - 1) * (stride < 0 ? -stride : stride);
         if (stride < 0) first -= reach;

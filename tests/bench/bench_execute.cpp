@@ -143,7 +143,7 @@ void bench_elementwise(std::int64_t columns) {
                             operation.op0 = AluOp::kMultiply;
                             operation.operand0.vector = true;
                             operation.operand0.view = p.whole(t[0]);
-                            operation.operand0.view.dims[1].count = 1;
+                            operation.operand0.view.edit().dims[1].count = 1;
                             operation.op1 = AluOp::kAdd;
                             operation.operand1.immediate = 2;
                             return operation;

@@ -16,6 +16,22 @@ WITHOUT_ORACLE = {
     "nl.all_reduce": "over the programs of a launch with a grid; cases run without one",
     "nl.nc": "part of a launch's grid, outside of a kernel",
     "nl.spmd_dim": "part of a launch's grid, outside of a kernel",
+    "nl.gemm_grid": "documented without what it returns",
+    "nl.gemm_stationary_grid": "documented without what it returns",
+    "nl.finfo": "documented without what it returns",
+    "nki.simulate_kernel": "runs a kernel, outside of it",
+    "nki.compiler.sbuf.alloc": "places tiles and changes no value; tests/unit/nki",
+    "nki.compiler.sbuf.mod_alloc": "places tiles and changes no value; tests/unit/nki",
+    "nki.compiler.sbuf.auto_alloc": "places tiles and changes no value; tests/unit/nki",
+    "nki.compiler.psum.alloc": "places tiles and changes no value; tests/unit/nki",
+    "nki.compiler.psum.mod_alloc": "places tiles and changes no value; tests/unit/nki",
+    "nki.compiler.psum.auto_alloc": "places tiles and changes no value; tests/unit/nki",
+    "nki.compiler.skip_middle_end_transformations": "says how to compile",
+    "nki.compiler.enable_stack_allocator": "says how to compile",
+    "nki.compiler.force_auto_alloc": "says how to compile",
+    "nki.compiler.allocation_scope": "says how to compile",
+    "nki.compiler.no_reorder": "says how to compile",
+    "nki.compiler.multi_buffer": "says how to compile",
 }
 
 __all__ = ["ORACLES", "REFUSALS", "WITHOUT_ORACLE"]

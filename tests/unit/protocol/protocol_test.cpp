@@ -102,9 +102,33 @@ TEST_CASE("a diagnostic renders position, caret, operation and remedy") {
     CHECK(render(d, "k.py") ==
           "k.py:4:5: error[num_partition_exceed_arch_limit]: 256 partitions\n"
           "    x = nl.load(a)\n"
-          "        ^\n"
+          "        ^~~~~~~~~~\n"
           "    operation: nl.load [256, 4], limit 128\n"
           "    remedy: use at most 128 partitions\n");
+}
+
+TEST_CASE("carets underline a place, in tabs, characters of several bytes and long lines") {
+    Diagnostic d{.code = "c", .message = "m", .line = 2, .column = 6};
+    d.snippet = "\tx = nl.exp(t)";
+    CHECK(render(d, "k.py") == "k.py:2:6: error[c]: m\n    \tx = nl.exp(t)\n    \t    ^~~~~~~~\n");
+    d.snippet = "\xc3\xa9 = nl.exp(t)";  // two bytes, one column
+    CHECK(render(d, "k.py").find("\n        ^~~~~~~~\n") != std::string::npos);
+    d.snippet = std::string(1000, 'x') + "here";
+    d.column = 1001;
+    const std::string text = render(d, "k.py");
+    CHECK(text.size() < 500);
+    CHECK(text.find("xhere\n") != std::string::npos);
+    CHECK(text.find(" ^~~~\n") != std::string::npos);
+    d.column = 5000;  // beyond the line: no caret, no crash
+    CHECK(render(d, "k.py").find('^') == std::string::npos);
+    d.shapes = {{2, 3}};
+    d.limit = 4;
+    CHECK(render(d, "k.py").find("    about: [2, 3], limit 4\n") != std::string::npos);
+    d.snippet = "y = f(a, [1, 2])[0] + g(";
+    d.column = 5;
+    CHECK(render(d, "k.py").find("\n        ^~~~~~~~~~~~~~\n") != std::string::npos);
+    d.column = 23;
+    CHECK(render(d, "k.py").find("^\n") != std::string::npos);
 }
 
 TEST_CASE("every outcome spelling parses back") {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "unit/trainium/execute_builder.h"
@@ -221,7 +222,8 @@ TEST_CASE("the report of PSUM lists the tensors by size") {
         operations.pop_back();
         return operation;
     }();
-    operations.insert(operations.begin() + 7, fill);
+    operations.push_back(fill);
+    std::rotate(operations.begin() + 7, operations.end() - 1, operations.end());
     b.add(Opcode::kStore, b.part(0, 0, 0, 0, 0), {});
     operations.pop_back();
     const auto out = b.output({128, 3 * 512});
