@@ -119,7 +119,8 @@ class Linter {
 
     static std::optional<Value> imported(const Step& step, const std::string& path) {
         if (step.kind == StmtKind::kImportFrom)
-            return interp::module_attribute(interp::import_module(step.text), path);
+            return interp::module_attribute(interp::nki1_api(), interp::import_module(step.text),
+                                            path);
         const bool rooted = path[0] == '=';
         const std::string full = rooted ? path.substr(1) : path;
         ModuleId module = interp::import_module(full);
@@ -244,7 +245,8 @@ class Linter {
         if (node.kind != NodeKind::kAttribute) return std::nullopt;
         const std::optional<Value> base = resolve(*node.kids[0]);
         if (!base || !base->is(Kind::kModule)) return std::nullopt;
-        return interp::module_attribute(static_cast<ModuleId>(base->integer()), text(node.name));
+        return interp::module_attribute(interp::nki1_api(), static_cast<ModuleId>(base->integer()),
+                                        text(node.name));
     }
 
     void attribute(const Node& node, bool reached) {
@@ -259,8 +261,11 @@ class Linter {
         const std::optional<Value> base = resolve(*node.kids[0]);
         if (!base || !base->is(Kind::kModule)) return;
         const auto module = static_cast<ModuleId>(base->integer());
-        if (module == ModuleId::kOpaque || interp::module_attribute(module, name)) return;
-        const std::string near = nearest_word(name, interp::module_names(module));
+        if (module == ModuleId::kOpaque ||
+            interp::module_attribute(interp::nki1_api(), module, name))
+            return;
+        const std::string near =
+            nearest_word(name, interp::module_names(interp::nki1_api(), module));
         Finding finding =
             at(node, "unsupported", "unknown_api",
                fmt::format("{} has no '{}'{}", interp::module_path(module), name,
@@ -280,7 +285,7 @@ class Linter {
             return;
         }
         if (!callee || !callee->is(Kind::kApi)) return;
-        const auto& entry = interp::api_table()[static_cast<std::size_t>(callee->integer())];
+        const auto& entry = interp::nki1_api()[callee->integer()];
         if (entry.handler == nullptr) {
             report("error",
                    at(node, "unsupported", "unknown_api",
@@ -288,8 +293,7 @@ class Linter {
                    reached);
             return;
         }
-        const ApiParameters& parameters =
-            interp::api_parameters(static_cast<int>(callee->integer()));
+        const ApiParameters& parameters = interp::nki1_api().parameters(callee->integer());
         std::vector<std::string> names;
         for (const auto& parameter : parameters.list) names.push_back(parameter.name);
         for (std::size_t k = 0; k < node.keywords.size(); ++k) {
