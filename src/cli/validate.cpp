@@ -64,6 +64,7 @@ Validation validate_one(eval::Evaluator& evaluator, const std::string& id, const
     request.shape = options.shape;
     request.source = problem.baseline_source;
     request.secret = "validate";
+    request.tiers.push_back("order");
     result.baseline = evaluator.evaluate(request);
     const std::string fault = baseline_fault(result.baseline);
     if (!fault.empty()) result.fault = "problem " + id + ": " + fault;

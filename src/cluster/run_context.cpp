@@ -58,7 +58,8 @@ std::string RunContext::evaluation_key(const std::string& problem,
                       machine_hash + "/" + config.verify_rule + "/" +
                       std::to_string(config.verify_seeds.size()) +
                       (config.verify_published_seeds ? " published" : "") +
-                      (config.verify_stress ? " stress" : "") + "/" + sha256_hex(secret()) + "/" +
+                      (config.verify_stress ? " stress" : "") +
+                      (config.verify_order ? " order" : "") + "/" + sha256_hex(secret()) + "/" +
                       std::string(kVersion) + "/" + sha256_hex(source))
         .substr(0, 32);
 }

@@ -29,6 +29,11 @@ void Worker::State::claim_answered(const std::string& payload) {
     }
     auto request = evaluation_request(claimed.at(key).problem, claimed.at(key).source);
     request.id = key;
+    // Two executions that must agree: always where everything starts from, else as configured.
+    const auto& waiting = claims.at(key);
+    const bool baseline = std::any_of(waiting.begin(), waiting.end(),
+                                      [](const auto& claim) { return claim.sample < 0; });
+    if (baseline || context.config.verify_order) request.tiers.push_back("order");
     pool->submit(std::move(request));
 }
 

@@ -356,6 +356,7 @@ void read_verify(const Section& section, RunConfig& config) {
         std::iota(config.verify_seeds.begin(), config.verify_seeds.end(), 0);
     }
     config.verify_stress = section.bool_or("stress", config.verify_stress);
+    config.verify_order = section.bool_or("order", config.verify_order);
 }
 
 void read_evaluator(const Section& section, RunConfig& config) {

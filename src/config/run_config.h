@@ -82,6 +82,8 @@ struct RunConfig {
     std::vector<int> verify_seeds = {0, 1, 2, 3, 4};
     bool verify_published_seeds = false;  ///< verify_seeds are NKIBench's own, not indices
     bool verify_stress = true;
+    bool verify_order =
+        false;  ///< tier order for every kernel that passed; baselines get it always
     std::optional<std::int64_t> evaluator_slots;  ///< nullopt = auto
     double evaluator_timeout_s = 180;
     double evaluator_memory_gib = 8;

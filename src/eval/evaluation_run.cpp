@@ -55,6 +55,7 @@ class Run {
         if (has_tier(request_, "stress") && !tier("stress", [&] { return check_stress(); })) {
             return;
         }
+        if (has_tier(request_, "order") && !tier("order", [&] { return check_order(); })) return;
         reply_.outcome = Outcome::kOk;
         reply_.reason.clear();
     }
@@ -74,6 +75,7 @@ class Run {
     bool check_seeds(std::size_t first, std::size_t last);
     bool check_stress();
     bool check_stress_set(const StressSet& stress);
+    bool check_order();
     bool check_shape(const Sizes& sizes);
     InputSet seed_set(const Problem& problem, int seed) const;
 
@@ -245,6 +247,15 @@ bool Run::check_stress_set(const StressSet& stress) {
            ValueCheck(request_, reply_, other, *program, context_.references).check(tried);
 }
 
+/// The first input set in program order and in completion order.
+bool Run::check_order() {
+    ValueCheck values(request_, reply_, problem_, *program_, context_.references);
+    TriedInputs tried;
+    tried.seed = request_.seeds[0];
+    tried.set = seed_set(problem_, tried.seed);
+    return values.check_order(tried, context_.machine);
+}
+
 /// The kernel at another member of the problem's shape domain.
 bool Run::check_shape(const Sizes& sizes) {
     const Problem other = load_problem_at(problem_.folder, sizes);
@@ -261,8 +272,8 @@ bool Run::check_shape(const Sizes& sizes) {
 }  // namespace
 
 std::string request_fault(const EvaluationRequest& request) {
-    static const std::vector<std::string> kTiers = {"legality", "timing", "seed", "values",
-                                                    "stress"};
+    static const std::vector<std::string> kTiers = {"legality", "timing", "seed",
+                                                    "values",   "stress", "order"};
     if (request.rule != "published" && request.rule != "conditioned") {
         return "rule must be \"conditioned\" or \"published\", not \"" + request.rule + "\"";
     }
@@ -275,7 +286,9 @@ std::string request_fault(const EvaluationRequest& request) {
         }
     }
     if (request.tiers.empty()) return "at least one tier must be asked for";
-    if ((has_tier(request, "seed") || has_tier(request, "values")) && request.seeds.empty()) {
+    const bool draws =
+        has_tier(request, "seed") || has_tier(request, "values") || has_tier(request, "order");
+    if (draws && request.seeds.empty()) {
         return "comparing values needs at least one seed";
     }
     if (request.limits.steps < 1 || request.limits.memory_bytes < 1) {

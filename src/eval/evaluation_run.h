@@ -29,8 +29,9 @@ std::string request_fault(const protocol::EvaluationRequest& request);
 std::string effective_rule(const Problem& problem, const std::string& asked);
 
 /// Runs the tiers that the request asks for, in the order legality, timing, seed (the first input
-/// set), values (all of them), stress (the stress sets and further shapes), and ends at the first
-/// finding: hopeless kernels cost little. Throws for I/O and lack of memory.
+/// set), values (all of them), stress (the stress sets and further shapes), order (program order
+/// against completion order on the first input set), and ends at the first finding: hopeless
+/// kernels cost little. Throws for I/O and lack of memory.
 void run_evaluation(const protocol::EvaluationRequest& request, protocol::EvaluationReply& reply,
                     const EvaluationContext& context);
 

@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "eval/reference/python_reference.h"
 #include "eval/reply_building.h"
+#include "trainium/completion_order.h"
 
 namespace accelopt::eval {
 
@@ -36,16 +37,40 @@ std::optional<Reference> ValueCheck::reference_for(const TriedInputs& tried) {
     return std::nullopt;
 }
 
-std::optional<std::vector<trainium::OutputArray>> ValueCheck::execute(const Reference& reference) {
-    const PartTimer timer(reply_, "values");
+std::vector<trainium::InputArray> ValueCheck::inputs_of(const Reference& reference) {
     std::vector<trainium::InputArray> inputs;
     for (std::size_t i = 0; i < reference.inputs(); ++i) {
         const auto array = reference.input(i);
         inputs.push_back({array.data(), static_cast<std::int64_t>(array.size_bytes())});
     }
+    return inputs;
+}
+
+bool ValueCheck::check_order(const TriedInputs& tried, const trainium::Machine& machine) {
+    const auto reference = reference_for(tried);
+    if (!reference) return false;
+    const PartTimer timer(reply_, "order");
+    const std::vector<trainium::InputArray> inputs = inputs_of(*reference);
     trainium::ExecutionLimits limits;
     limits.memory_bytes = request_.limits.memory_bytes;
-    auto executed = trainium::execute(program_, inputs, limits);
+    limits.program_order = true;
+    auto in_program_order = trainium::execute(program_, inputs, limits);
+    if (!in_program_order) {
+        end_with(reply_, in_program_order.error(), request_.source);
+        return false;
+    }
+    const auto hazard = trainium::find_hazard(program_, trainium::compile_kernel(program_, machine),
+                                              inputs, limits, *in_program_order);
+    if (!hazard) return true;
+    end_with(reply_, *hazard, request_.source);
+    return false;
+}
+
+std::optional<std::vector<trainium::OutputArray>> ValueCheck::execute(const Reference& reference) {
+    const PartTimer timer(reply_, "values");
+    trainium::ExecutionLimits limits;
+    limits.memory_bytes = request_.limits.memory_bytes;
+    auto executed = trainium::execute(program_, inputs_of(reference), limits);
     if (!executed) {
         end_with(reply_, executed.error(), request_.source);
         return std::nullopt;

@@ -10,6 +10,7 @@
 #include "nki/program.h"
 #include "protocol/evaluation.h"
 #include "trainium/execute.h"
+#include "trainium/machine.h"
 
 namespace accelopt::eval {
 
@@ -37,7 +38,13 @@ class ValueCheck {
     /// Adds a correctness row per output; false once the reply has ended.
     bool check(const TriedInputs& tried);
 
+    /// Runs the kernel on the inputs in program order and in the order in which the timing model
+    /// completes the compiled instructions: rejected/hazard unless all output bits agree. False
+    /// once the reply has ended.
+    bool check_order(const TriedInputs& tried, const trainium::Machine& machine);
+
   private:
+    static std::vector<trainium::InputArray> inputs_of(const Reference& reference);
     std::optional<Reference> reference_for(const TriedInputs& tried);
     std::optional<std::vector<trainium::OutputArray>> execute(const Reference& reference);
     OutputVerdict judge(const trainium::OutputArray& output, const Reference& reference,
