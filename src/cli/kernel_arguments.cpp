@@ -177,6 +177,7 @@ NamedArgument parse_literal_argument(const std::string& text) {
 void KernelArgumentOptions::add_to(CLI::App& command) {
     command_ = &command;
     command.add_option("--entry", entry_, "kernel function (found by rule: the one with @nki.jit)");
+    command.add_option("--grid", grid_, "launch grid of the kernel: sizes of its axes, as 2,4");
     input_option_ = command.add_option("--input", inputs_,
                                        "tensor argument name=dtype[extent,...]; repeatable");
     literal_option_ =
@@ -192,6 +193,10 @@ bool KernelArgumentOptions::given() const { return !inputs_.empty() || !literals
 
 std::optional<std::string> KernelArgumentOptions::entry() const {
     return entry_.empty() ? std::nullopt : std::optional<std::string>(entry_);
+}
+
+std::vector<std::int64_t> KernelArgumentOptions::grid() const {
+    return grid_.empty() ? std::vector<std::int64_t>{} : parse_extents(grid_, grid_);
 }
 
 std::vector<NamedArgument> KernelArgumentOptions::arguments() const {

@@ -24,7 +24,7 @@ NamedArgument parse_tensor_argument(const std::string& text);
 /// Throws Error(kUser, "kernel_argument").
 NamedArgument parse_literal_argument(const std::string& text);
 
-/// The options --entry, --input and --kwarg of a subcommand that takes any kernel.
+/// The options --entry, --grid, --input and --kwarg of a subcommand that takes any kernel.
 class KernelArgumentOptions {
   public:
     /// Adds the three options; to be called once, and the object must outlive the parse.
@@ -33,6 +33,8 @@ class KernelArgumentOptions {
     /// True when any --input or --kwarg was given.
     bool given() const;
     std::optional<std::string> entry() const;
+    /// The launch grid of --grid, empty without one. Throws Error(kUser, "kernel_argument").
+    std::vector<std::int64_t> grid() const;
     /// The arguments in the order of the options, which is their positional order. Throws
     /// Error(kUser, "kernel_argument"), also for a name given twice.
     std::vector<NamedArgument> arguments() const;
@@ -45,6 +47,7 @@ class KernelArgumentOptions {
     CLI::Option* input_option_ = nullptr;
     CLI::Option* literal_option_ = nullptr;
     std::string entry_;
+    std::string grid_;
     std::vector<std::string> inputs_;
     std::vector<std::string> literals_;
 };

@@ -61,6 +61,7 @@ protocol::EvaluationReply profile_plain(const Options& options) {
     request.source = read_file(options.kernel);
     request.entry = options.arguments.entry();
     request.target = options.target;
+    request.grid = options.arguments.grid();
     request.values = !options.no_values;
     for (auto& argument : options.arguments.arguments()) {
         request.names.push_back(std::move(argument.name));

@@ -16,6 +16,7 @@
 #include "eval/reference/python_reference.h"
 #include "eval/reference/reference_store.h"
 #include "eval/verifier.h"
+#include "eval/trace_options.h"
 #include "nki/interpreter.h"
 #include "nki/syntax/parser.h"
 #include "nki/syntax/printer.h"
@@ -214,7 +215,7 @@ std::optional<nki::Program> Run::check_source() {
 
 std::optional<nki::Program> Run::trace(const nki::Module& module) {
     const PartTimer timer(reply_, "trace");
-    nki::TraceOptions options;
+    nki::TraceOptions options = trace_options(machine_);
     options.entry = request_.entry;
     options.limits.steps = request_.limits.steps;
     options.limits.memory_bytes = request_.limits.memory_bytes;
@@ -223,10 +224,6 @@ std::optional<nki::Program> Run::trace(const nki::Module& module) {
     options.limits.operations = std::clamp<std::int64_t>(
         request_.limits.memory_bytes / 4 / static_cast<std::int64_t>(sizeof(nki::Operation)), 1,
         options.limits.operations);
-    options.limits.partitions = machine_.partitions;
-    options.limits.sbuf_partition_bytes = machine_.sbuf_partition_bytes;
-    options.limits.psum_partition_bytes = machine_.psum_partition_bytes;
-    options.limits.psum_bank_bytes = machine_.psum_bank_bytes;
     auto traced = nki::trace(module, problem_.kernel_arguments(), options);
     if (!traced) {
         end_with(reply_, traced.error(), request_.source);

@@ -5,6 +5,7 @@
 
 #include "core/text.h"
 #include "eval/kernel_checks.h"
+#include "eval/trace_options.h"
 #include "nki/syntax/parser.h"
 #include "nki/syntax/printer.h"
 #include "trainium/timing.h"
@@ -116,14 +117,11 @@ bool KernelRun::check() {
     }
     if (!check_order()) return false;
     const PartTimer timer(reply_, "trace");
-    nki::TraceOptions options;
+    nki::TraceOptions options = trace_options(machine_);
     options.entry = kernel_.entry;
+    options.grid = kernel_.grid;
     options.limits.steps = kernel_.limits.steps;
     options.limits.memory_bytes = kernel_.limits.memory_bytes;
-    options.limits.partitions = machine_.partitions;
-    options.limits.sbuf_partition_bytes = machine_.sbuf_partition_bytes;
-    options.limits.psum_partition_bytes = machine_.psum_partition_bytes;
-    options.limits.psum_bank_bytes = machine_.psum_bank_bytes;
     auto traced = nki::trace(*module_, kernel_.arguments, options);
     if (!traced) return end(traced.error());
     program_ = std::move(*traced);

@@ -18,6 +18,7 @@ struct KernelUnderTest {
     std::optional<std::string> entry;
     std::vector<std::string> names;        ///< of the arguments, for messages; may be empty
     std::vector<nki::Argument> arguments;  ///< in positional order
+    std::vector<std::int64_t> grid;        ///< kernel[grid]; empty: launched without one
     bool published_ban = false;            ///< refuse the text "float16" (rule published)
     protocol::EvaluationLimits limits;
 };

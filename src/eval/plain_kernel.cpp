@@ -174,6 +174,7 @@ protocol::EvaluationReply evaluate_plain_kernel(const PlainKernelRequest& reques
     KernelUnderTest kernel;
     kernel.source = request.source;
     kernel.entry = request.entry;
+    kernel.grid = request.grid;
     kernel.names = request.names;
     kernel.arguments = request.arguments;
     kernel.limits = request.limits;

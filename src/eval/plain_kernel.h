@@ -17,6 +17,7 @@ struct PlainKernelRequest {
     std::string target = "trn1";
     std::vector<std::string> names;        ///< of the arguments
     std::vector<nki::Argument> arguments;  ///< in positional order
+    std::vector<std::int64_t> grid;        ///< kernel[grid]; empty: launched without one
     bool values = true;                    ///< run it on seeded inputs
     std::string secret;                    ///< decides the inputs together with their names
     protocol::EvaluationLimits limits;

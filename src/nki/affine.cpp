@@ -79,6 +79,7 @@ AffineExpr scale(AffineExpr a, std::int64_t factor) {
 
 MaskExpr compare(const AffineExpr& a, const AffineExpr& b, const std::string& comparator) {
     MaskExpr mask;
+    mask.comparisons = 1;
     const auto less = [](const AffineExpr& x, const AffineExpr& y, std::int64_t slack) {
         return add(add(y, scale(x, -1)), slack);  // x < y is y - x - 1 >= 0
     };

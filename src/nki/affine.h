@@ -38,7 +38,8 @@ AffineExpr scale(AffineExpr a, std::int64_t factor);
 /// A conjunction of affine inequalities: every term is >= 0 where the mask is true.
 struct MaskExpr {
     std::vector<AffineExpr> terms;
-    bool never = false;  ///< false everywhere (a comparison that is known at trace time)
+    int comparisons = 0;  ///< how many were joined
+    bool never = false;   ///< false everywhere (a comparison that is known at trace time)
 };
 
 /// Compares `a` with `b` by a Python comparator: < <= > >= ==.

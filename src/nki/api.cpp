@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <unordered_map>
 
 #include "core/error.h"
@@ -45,31 +44,27 @@ ApiParameters parse_parameters(std::string_view text) {
 
 }  // namespace
 
-const ApiParameters& api_parameters(int index) {
-    static const std::vector<ApiParameters> all = [] {
-        std::vector<ApiParameters> parsed;
-        for (const ApiEntry& entry : api_table())
-            parsed.push_back(parse_parameters(entry.parameters));
-        return parsed;
-    }();
-    return all[index];
+ApiTable::ApiTable(std::string version, std::vector<ApiEntry> entries)
+    : version_(std::move(version)), entries_(std::move(entries)) {
+    for (const ApiEntry& entry : entries_) {
+        parameters_.push_back(parse_parameters(entry.parameters));
+        const bool added =
+            index_.emplace(entry.name, static_cast<int>(parameters_.size()) - 1).second;
+        require(added, "an API table lists a function twice");
+    }
 }
 
-int find_api(std::string_view name) {
-    static const std::unordered_map<std::string_view, int> index = [] {
-        std::unordered_map<std::string_view, int> map;
-        const std::vector<ApiEntry>& table = api_table();
-        for (std::size_t k = 0; k < table.size(); ++k)
-            map.emplace(table[k].name, static_cast<int>(k));
-        return map;
-    }();
-    const auto found = index.find(name);
-    return found == index.end() ? -1 : found->second;
+int ApiTable::find(std::string_view name) const {
+    const auto found = index_.find(name);
+    return found == index_.end() ? -1 : found->second;
 }
 
 bool is_float(DType dtype) { return dtype <= DType::kFloat8E5M2; }
 
-bool is_bitvec(AluOp op) { return op >= AluOp::kBitwiseAnd && op <= AluOp::kShiftRight; }
+bool is_bitwise(AluOp op) {
+    return op == AluOp::kBitwiseAnd || op == AluOp::kBitwiseOr || op == AluOp::kBitwiseXor ||
+           op == AluOp::kShiftLeft || op == AluOp::kShiftRight;
+}
 
 namespace {
 
@@ -135,24 +130,32 @@ DType promote(DType a, DType b) {
     return is_float(a) ? promote_floats(a, b) : promote_integers(a, b);
 }
 
-double round_to(DType dtype, double value) {
-    if (!std::isfinite(value) || value == 0) return value;
-    const FloatBits bits = float_bits(dtype);
-    const int bias = (1 << (bits.exponent - 1)) - 1;
-    const int quantum = std::max(std::ilogb(value), 1 - bias) - bits.mantissa;
-    const double rounded = std::ldexp(std::nearbyint(std::ldexp(value, -quantum)), quantum);
-    const double largest = std::ldexp(2.0 - std::ldexp(1.0, -bits.mantissa), bias);
-    return std::fabs(rounded) > largest ? std::copysign(HUGE_VAL, value) : rounded;
+DType scalar_dtype(const Value& number) {
+    if (const auto own = number.dtype()) return *own;
+    if (number.is(Kind::kFloat)) return DType::kFloat32;
+    return number.is(Kind::kBool) ? DType::kUInt8 : DType::kInt32;
 }
 
-DType number_dtype(const Value& number) {
-    if (const auto typed = number.dtype()) return *typed;
-    if (number.is(Kind::kBool)) return DType::kUInt8;
-    return number.is(Kind::kFloat) ? DType::kFloat32 : DType::kInt32;
+bool is_exact_integer(AluOp op, const OpRequest& request) {
+    if (op != AluOp::kAdd && op != AluOp::kSubtract && op != AluOp::kMultiply) return false;
+    const auto wide = [](DType dtype) { return dtype == DType::kInt32 || dtype == DType::kUInt32; };
+    if (!wide(request.dtype)) return false;
+    for (int k = 0; k < request.sources; ++k)
+        if (!wide(request.src[k]->dtype) || request.src[k]->buffer == Buffer::kPsum) return false;
+    return true;
+}
+
+std::int64_t free_count(const Tile& tile) {
+    std::int64_t n = 1;
+    for (int d = 1; d < tile.rank; ++d) n *= tile.dims[d].count;
+    return n;
 }
 
 ApiCall::ApiCall(Evaluator& host, int index)
-    : host_(host), index_(index), entry_(api_table()[index]), parameters_(api_parameters(index)) {}
+    : host_(host),
+      index_(index),
+      entry_(host.api()[index]),
+      parameters_(host.api().parameters(index)) {}
 
 bool ApiCall::has(int k) const {
     return !arguments_[k].is(Kind::kUnbound) && !arguments_[k].is(Kind::kNone);
@@ -177,10 +180,11 @@ bool ApiCall::is_tile(int k) const {
     return arguments_[k].is(Kind::kTile) || arguments_[k].is(Kind::kPending);
 }
 
-Ref<Tile> ApiCall::loose_tile(int k) {
+Ref<Tile> ApiCall::loose_tile(int k, bool dynamic) {
     if (!is_tile(k)) bad_argument(k, "a tile");
     Ref<Tile> tile = host_.materialise(arguments_[k]);
     arguments_[k] = Value::tile(tile);
+    if (!dynamic && !tile->dynamic.empty()) host_.builder().check_tile(*tile);
     return tile;
 }
 
@@ -245,7 +249,7 @@ std::vector<std::int64_t> ApiCall::shape(int k) const {
 AluOp ApiCall::alu(int k) const {
     const Value& value = arguments_[k];
     AluOp op = AluOp::kNone;
-    if (value.is(Kind::kApi)) op = api_table()[value.integer()].alu;
+    if (value.is(Kind::kApi)) op = host_.api()[value.integer()].alu;
     if (value.is(Kind::kNumpy)) op = numpy_table()[value.integer()].alu;
     if (op == AluOp::kNone) bad_argument(k, "an ALU operator such as nl.add");
     return op;
@@ -254,7 +258,7 @@ AluOp ApiCall::alu(int k) const {
 ActFunction ApiCall::act(int k) const {
     const Value& value = arguments_[k];
     std::optional<ActFunction> act;
-    if (value.is(Kind::kApi)) act = api_table()[value.integer()].act;
+    if (value.is(Kind::kApi)) act = host_.api()[value.integer()].act;
     if (value.is(Kind::kNumpy)) act = numpy_table()[value.integer()].act;
     if (!act) bad_argument(k, "an activation function such as nl.exp");
     return *act;
@@ -283,7 +287,12 @@ OpRequest ApiCall::request(Opcode opcode) {
     const int mask = parameters_.find("mask");
     if (mask >= 0 && has(mask)) {
         const Value& value = arguments_[mask];
-        if (value.is(Kind::kMask)) {
+        if (value.marks() & Value::kNotAffine) {
+            rejected("unsupported_expression_in_mask",
+                     "a mask must be an affine expression: // and % of a loop variable are not")
+                .remedy("compare sums and multiples of loop variables and nl.arange")
+                .raise();
+        } else if (value.is(Kind::kMask)) {
             request.mask = value.as<Mask>().expr;
             request.masked = true;
         } else if (value.is(Kind::kBool)) {
@@ -296,43 +305,6 @@ OpRequest ApiCall::request(Opcode opcode) {
         }
     }
     return request;
-}
-
-void ApiCall::require_engine(const OpRequest& request,
-                             std::initializer_list<Engine> allowed) const {
-    if (request.engine == Engine::kAuto) return;
-    if (std::find(allowed.begin(), allowed.end(), request.engine) != allowed.end()) return;
-    std::string names;
-    for (const Engine engine : allowed)
-        names += fmt::format("{}{}", names.empty() ? "" : ", ", to_string(engine));
-    rejected("value_error", fmt::format("{} does not run on the {} engine", entry_.name,
-                                        to_string(request.engine)))
-        .remedy(fmt::format("leave engine= out, or use one of: {}", names))
-        .raise();
-}
-
-void ApiCall::require_operators(const OpRequest& request, AluOp op0, AluOp op1) const {
-    if (!is_bitvec(op0) && !is_bitvec(op1)) return;
-    if (op1 != AluOp::kNone && is_bitvec(op0) != is_bitvec(op1))
-        rejected("type_error",
-                 fmt::format("op0 and op1 of {} must both be bitvec or both arithmetic operators",
-                             entry_.name))
-            .remedy("use two instructions")
-            .raise();
-    bool integers = !is_float(request.dtype);
-    for (int k = 0; k < request.sources; ++k) integers &= !is_float(request.src[k]->dtype);
-    for (const ScalarRequest* scalar : {&request.operand0, &request.operand1}) {
-        if (scalar->tile)
-            integers &= !is_float(scalar->tile->dtype);
-        else
-            integers &= scalar->immediate == std::floor(scalar->immediate);
-    }
-    if (integers) return;
-    rejected("type_error",
-             fmt::format("{} works on bit patterns: its operands and its result must be integers",
-                         is_bitvec(op0) ? to_string(op0) : to_string(op1)))
-        .remedy("convert with nl.copy(tile, dtype=nl.int32) first")
-        .raise();
 }
 
 Value ApiCall::pending(OpRequest request) { return host_.pending(std::move(request)); }

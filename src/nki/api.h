@@ -1,10 +1,10 @@
 #pragma once
 
 #include <array>
-#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "nki/code.h"
@@ -15,15 +15,24 @@ namespace accelopt::nki::interp {
 class Evaluator;
 class ApiCall;
 
-/// One function of the NKI 1 API. The parameter list drives argument binding and messages.
+/// How a function behaves, for documentation and prompts: the shape and the default dtype of its
+/// result, and what it costs (N elements per partition).
+struct ApiRules {
+    std::string_view shape;
+    std::string_view dtype;
+    std::string_view cost;
+};
+
+/// One function of the API.
 struct ApiEntry {
     std::string_view name;        ///< "nl.load"
     std::string_view parameters;  ///< "src, *, mask?, dtype?": * starts keyword-only, ? is optional
     Value (*handler)(ApiCall&);   ///< null: documented, but not supported here
-    AluOp alu = AluOp::kNone;     ///< what the function means as an `op=` argument
+    std::string_view section;     ///< of the NKI documentation
+    ApiRules rules;
+    AluOp alu = AluOp::kNone;  ///< what the function means as an `op=` argument
     std::optional<ActFunction> act;
     Engine engine = Engine::kAuto;
-    std::string_view section;  ///< of the NKI documentation
 };
 
 /// A parameter list, parsed.
@@ -39,11 +48,32 @@ struct ApiParameters {
 
 inline constexpr int kMaxApiParameters = 20;
 
-/// All functions of the API; the index of an entry is the payload of a kApi value.
-const std::vector<ApiEntry>& api_table();
-const ApiParameters& api_parameters(int index);
-/// Index of an entry by full name, or -1.
-int find_api(std::string_view name);
+/// The functions of one version of the language, with their parameters parsed. The index of an
+/// entry is the payload of a kApi value.
+class ApiTable {
+  public:
+    ApiTable(std::string version, std::vector<ApiEntry> entries);
+
+    const std::string& version() const { return version_; }
+    const std::vector<ApiEntry>& entries() const { return entries_; }
+    const ApiEntry& operator[](std::int64_t index) const {
+        return entries_[static_cast<std::size_t>(index)];
+    }
+    const ApiParameters& parameters(std::int64_t index) const {
+        return parameters_[static_cast<std::size_t>(index)];
+    }
+    /// Index of an entry by full name, or -1.
+    int find(std::string_view name) const;
+
+  private:
+    std::string version_;
+    std::vector<ApiEntry> entries_;
+    std::vector<ApiParameters> parameters_;
+    std::unordered_map<std::string_view, int> index_;
+};
+
+/// NKI 1, `neuronxcc.nki`.
+const ApiTable& nki1_api();
 
 /// The arguments of one call, bound to the parameters of its entry.
 class ApiCall {
@@ -61,8 +91,9 @@ class ApiCall {
 
     /// The argument as a tile: pending results become tiles, lazy broadcasts are made.
     Ref<Tile> tile(int k);
-    /// The same, but a lazy broadcast is left as it is.
-    Ref<Tile> loose_tile(int k);
+    /// The same, but a lazy broadcast is left as it is, and so are indices read from tensors when
+    /// `dynamic` allows them.
+    Ref<Tile> loose_tile(int k, bool dynamic = false);
     std::int64_t integer(int k) const;
     double number(int k) const;
     bool flag(int k, bool otherwise) const;
@@ -78,11 +109,6 @@ class ApiCall {
 
     /// A request with the source position, API name and `mask` argument of this call filled in.
     OpRequest request(Opcode opcode);
-    /// Rejects an engine that the function does not run on; kAuto is always fine.
-    void require_engine(const OpRequest& request, std::initializer_list<Engine> allowed) const;
-    /// Rejects bitvec operators on anything but integers, and beside arithmetic ones. `op1` may be
-    /// kNone (NKI API Common Fields, "Supported Math Operators for NKI ISA").
-    void require_operators(const OpRequest& request, AluOp op0, AluOp op1) const;
     /// The pending value of a request.
     Value pending(OpRequest request);
 
@@ -110,18 +136,31 @@ Value arange(ApiCall&);
 Value ds(ApiCall&);
 Value par_dim(ApiCall&);
 Value loop_range(ApiCall&);
+Value device_print(ApiCall&);
+Value decorator(ApiCall&);
+Value compiler_decorator(ApiCall&);
+Value compiler_scope(ApiCall&);
+Value allocation(ApiCall&);
+Value force_auto_alloc(ApiCall&);
+Value get_nc_version(ApiCall&);
+Value finfo(ApiCall&);
+Value gemm_grid(ApiCall&);
+
 Value program_id(ApiCall&);
 Value num_programs(ApiCall&);
 Value program_ndim(ApiCall&);
-Value device_print(ApiCall&);
-Value decorator(ApiCall&);
-Value get_nc_version(ApiCall&);
+Value all_reduce(ApiCall&);
 
 Value load(ApiCall&);
 Value store(ApiCall&);
+Value load_transpose2d(ApiCall&);
+Value atomic_rmw(ApiCall&);
 Value copy(ApiCall&);
 Value tensor_copy(ApiCall&);
+Value tensor_copy_dynamic_src(ApiCall&);
+Value tensor_copy_dynamic_dst(ApiCall&);
 Value dma_copy(ApiCall&);
+Value dma_transpose(ApiCall&);
 Value broadcast_to(ApiCall&);
 Value expand_dims(ApiCall&);
 Value memset(ApiCall&);
@@ -133,18 +172,42 @@ Value reciprocal(ApiCall&);
 Value binary(ApiCall&);
 Value reduction(ApiCall&);
 Value mean(ApiCall&);
+Value var(ApiCall&);
+Value all(ApiCall&);
+Value softmax(ApiCall&);
+Value rms_norm(ApiCall&);
 Value where(ApiCall&);
 Value loop_reduce(ApiCall&);
 Value static_cast_(ApiCall&);
 
+Value rand(ApiCall&);
+Value random_seed(ApiCall&);
+Value dropout(ApiCall&);
+Value isa_dropout(ApiCall&);
+
 Value activation(ApiCall&);
 Value activation_reduce(ApiCall&);
 Value tensor_scalar(ApiCall&);
+Value tensor_scalar_reduce(ApiCall&);
 Value tensor_tensor(ApiCall&);
 Value scalar_tensor_tensor(ApiCall&);
 Value tensor_tensor_scan(ApiCall&);
 Value tensor_reduce(ApiCall&);
+Value tensor_partition_reduce(ApiCall&);
 Value affine_select(ApiCall&);
+Value range_select(ApiCall&);
+Value select_reduce(ApiCall&);
+Value tensor_copy_predicated(ApiCall&);
+
+Value bn_stats(ApiCall&);
+Value bn_aggr(ApiCall&);
+Value max8(ApiCall&);
+Value nc_find_index8(ApiCall&);
+Value nc_match_replace8(ApiCall&);
+Value nc_stream_shuffle(ApiCall&);
+Value local_gather(ApiCall&);
+Value gather_flattened(ApiCall&);
+Value sequence_bounds(ApiCall&);
 
 Value matmul(ApiCall&);
 Value nc_matmul(ApiCall&);
@@ -152,16 +215,17 @@ Value nc_transpose(ApiCall&);
 Value transpose(ApiCall&);
 }  // namespace api
 
-/// Default dtype of an operation on both: a float before an integer, else the narrower of the two
-/// that holds the other's values, else a wider one (NKI API Common Fields, "NKI Type Promotion").
+/// Result dtype of two operands (NKI documentation, "NKI Type Promotion"): the float of a float and
+/// an integer, the wider of two floats or integers, or a new one that holds the values of both.
 DType promote(DType a, DType b);
-/// The nearest value of a float dtype, ties to even; beyond its range an infinity.
-double round_to(DType dtype, double value);
-/// The dtype that a Python number has in a promotion: its own, else uint8, int32 or float32
-/// ("Weakly Typed Scalar Type Inference").
-DType number_dtype(const Value& number);
+/// dtype of a number as an operand: its own, else the widest of its kind (uint8 for bool).
+DType scalar_dtype(const Value& number);
 bool is_float(DType dtype);
-/// An operator on bit patterns: integers only, never through float32.
-bool is_bitvec(AluOp op);
+bool is_bitwise(AluOp op);
+/// True for the 32-bit integer arithmetic that GpSimd computes exactly; other engines go through
+/// float32.
+bool is_exact_integer(AluOp op, const OpRequest& request);
+/// Elements per partition.
+std::int64_t free_count(const Tile& tile);
 
 }  // namespace accelopt::nki::interp

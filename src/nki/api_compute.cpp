@@ -5,31 +5,12 @@
 #include "nki/api.h"
 #include "nki/evaluator.h"
 #include "nki/failure.h"
+#include "nki/iteration_space.h"
+#include "nki/reductions.h"
 
 namespace accelopt::nki::interp::api {
-namespace {
 
-/// The operators that "Supported Math Operators for NKI ISA" lists as legal reductions.
-bool is_reduction(AluOp op) {
-    switch (op) {
-        case AluOp::kAdd:
-        case AluOp::kSubtract:
-        case AluOp::kMultiply:
-        case AluOp::kMax:
-        case AluOp::kMin:
-        case AluOp::kLogicalAnd:
-        case AluOp::kLogicalOr:
-        case AluOp::kBitwiseAnd:
-        case AluOp::kBitwiseOr:
-        case AluOp::kBitwiseXor:
-            return true;
-        default:
-            return false;
-    }
-}
-
-/// Reads the `axis` argument: the free axes to reduce, which must be the last ones.
-std::uint8_t reduce_axes(const ApiCall& call, int k, const Tile& tile) {
+std::uint8_t reduce_axes(const ApiCall& call, int k, const Tile& tile, bool instruction) {
     std::vector<std::int64_t> axes;
     if (call[k].is_integer()) {
         axes.push_back(call.integer(k));
@@ -50,14 +31,13 @@ std::uint8_t reduce_axes(const ApiCall& call, int k, const Tile& tile) {
     }
     std::uint32_t last = 0;
     for (int d = rank - 1; d >= 1 && (bits >> d & 1U) != 0; --d) last |= 1U << d;
-    if (bits == 0 || bits != last)
+    if (bits == 0 || (instruction && bits != last))
         rejected("reduce_axis", "the reduced axes must be the last ones of the tile, without gaps")
             .shape(tile.shape())
             .raise();
     return static_cast<std::uint8_t>(bits);
 }
 
-/// Shape of a reduction's result: the kept dims, at least [P, 1].
 std::vector<std::int64_t> reduced_shape(const Tile& tile, std::uint8_t axes, bool keepdims) {
     std::vector<std::int64_t> shape;
     const std::vector<std::int64_t> full = tile.shape();
@@ -72,15 +52,58 @@ std::vector<std::int64_t> reduced_shape(const Tile& tile, std::uint8_t axes, boo
     return shape;
 }
 
-OpRequest reduce_request(ApiCall& call, const Ref<Tile>& source, AluOp op, int axis) {
+std::int64_t reduced_count(ApiCall& call, const Tile& tile, std::uint8_t axes) {
+    const OpRequest request = call.request(Opcode::kReduce);
+    std::vector<std::int64_t> shape = tile.shape();
+    if (request.masked) {
+        IterationSpace space(shape);
+        if (!space.add_mask(request.mask) || !space.apply_mask() || !space.mask().empty())
+            rejected("unsupported_expression_in_mask",
+                     "the mask of a mean must leave the same number of elements everywhere")
+                .shape(shape)
+                .remedy("mask whole rows or columns, or use nl.sum")
+                .raise();
+        for (std::size_t d = 0; d < shape.size(); ++d) shape[d] = space.count(static_cast<int>(d));
+    }
+    std::int64_t count = 1;
+    for (std::size_t d = 1; d < shape.size(); ++d)
+        if ((axes >> d & 1U) != 0) count *= shape[d];
+    return count;
+}
+
+namespace {
+
+OpRequest reduce_request(ApiCall& call, const Ref<Tile>& source, AluOp op, int axis,
+                         bool instruction = false) {
     OpRequest request = call.request(Opcode::kReduce);
     request.op0 = op;
-    request.axes = reduce_axes(call, axis, *source);
+    request.axes = reduce_axes(call, axis, *source, instruction);
     const int keepdims = call.at("keepdims");
     request.shape = reduced_shape(*source, request.axes, call.flag(keepdims, false));
     request.dtype = call.dtype(call.at("dtype"), source->dtype);
     request.add_source(source);
     return request;
+}
+
+}  // namespace
+
+namespace {
+
+/// True for the functions that only the Scalar Engine's activation instruction computes.
+bool needs_activation(ActFunction function) {
+    switch (function) {
+        case ActFunction::kCopy:
+        case ActFunction::kFloor:
+        case ActFunction::kCeil:
+        case ActFunction::kTrunc:
+        case ActFunction::kInvert:
+        case ActFunction::kLogicalNot:
+        case ActFunction::kReciprocal:
+        case ActFunction::kAbs:
+            return false;
+        default:
+            return true;
+    }
 }
 
 }  // namespace
@@ -92,7 +115,15 @@ Value unary(ApiCall& call) {
     request.scale.immediate = 1.0;
     request.shape = source->shape();
     const bool logical = request.function == ActFunction::kLogicalNot;
+    if (request.function == ActFunction::kInvert && is_float(source->dtype))
+        call.bad_argument(0, "a tile of integers");
     request.dtype = call.dtype(call.at("dtype"), logical ? DType::kBool : source->dtype);
+    if (needs_activation(request.function))
+        call.host().builder().forbid_when_allocated(
+            "bias_tensor_must_be_specified_in_allocation",
+            fmt::format("{} has no bias, which a kernel with direct allocation must give",
+                        call.entry().name),
+            "use nisa.activation with a bias tile", request);
     request.add_source(source);
     return call.pending(std::move(request));
 }
@@ -123,13 +154,6 @@ Value binary(ApiCall& call) {
     if (!call.is_tile(0) && !call.is_tile(1)) call.bad_argument(0, "a tile");
     std::optional<DType> dtype;
     if (call.has(call.at("dtype"))) dtype = call.dtype(call.at("dtype"));
-    if (is_bitvec(call.entry().alu)) {
-        const auto integral = [&](int k) {
-            return call.is_tile(k) ? !is_float(call.tile(k)->dtype) : call[k].is_integer();
-        };
-        for (int k = 0; k < 2; ++k)
-            if (!integral(k)) call.bad_argument(k, "a tile or a number of an integer type");
-    }
     return call.host().binary_tiles(call.entry().alu, call[0], call[1],
                                     call.request(Opcode::kTensorTensor), dtype);
 }
@@ -139,69 +163,14 @@ Value reduction(ApiCall& call) {
     return call.pending(reduce_request(call, source, call.entry().alu, 1));
 }
 
-Value mean(ApiCall& call) {
+Value all(ApiCall& call) {
     const Ref<Tile> source = call.tile(0);
-    OpRequest sum = reduce_request(call, source, AluOp::kAdd, 1);
-    std::int64_t count = 1;
-    for (int d = 1; d < source->rank; ++d)
-        if ((sum.axes >> d & 1U) != 0) count *= source->dims[d].count;
-    if (sum.masked)
-        unsupported("python_feature", "nl.mean with a mask").remedy("use nl.sum").raise();
-    // "float32 intermediate and return values are used for integer inputs"
-    const DType dtype =
-        call.dtype(call.at("dtype"), is_float(source->dtype) ? source->dtype : DType::kFloat32);
-    sum.dtype = DType::kFloat32;
-    OpRequest scaling = call.request(Opcode::kTensorScalar);
-    scaling.op0 = AluOp::kMultiply;
-    scaling.operand0.immediate = 1.0 / static_cast<double>(count);
-    scaling.shape = sum.shape;
-    scaling.dtype = dtype;
-    scaling.add_source(call.host().builder().emit_fresh(sum, ""));
-    return call.pending(std::move(scaling));
-}
-
-namespace {
-
-/// An operand of nl.where: a tile, or a number spread over a [P, 1] tile.
-Ref<Tile> spread(ApiCall& call, int k, const Tile& like, DType dtype) {
-    if (call.is_tile(k)) {
-        const Ref<Tile> tile = call.tile(k);
-        std::vector<std::int64_t> shape = tile->shape();
-        if (shape[0] != 1 || like.shape()[0] == 1) return tile;
-        shape[0] = like.shape()[0];
-        Evaluator& host = call.host();
-        return host.builder().settle(interp::broadcast_to(host.heap(), tile, shape),
-                                     host.request_here(Opcode::kPartitionBroadcast));
-    }
-    OpRequest request = call.host().request_here(Opcode::kMemset);
-    request.operand0.immediate = call.number(k);
-    request.shape = {like.shape()[0], 1};
-    request.dtype = dtype;
-    return call.host().builder().emit_fresh(request, "");
-}
-
-}  // namespace
-
-Value where(ApiCall& call) {
-    const Ref<Tile> condition = call.tile(0);
-    const auto dtype_of = [&](int k) {
-        return call.is_tile(k) ? call.tile(k)->dtype : number_dtype(call[k]);
-    };
-    const DType dtype = promote(dtype_of(1), dtype_of(2));
-    const Ref<Tile> x = spread(call, 1, *condition, dtype);
-    const Ref<Tile> y = spread(call, 2, *condition, dtype);
-    OpRequest request = call.request(Opcode::kSelect);
-    request.shape = condition->shape();
-    for (const Ref<Tile>& tile : {x, y}) {
-        const std::vector<std::int64_t> shape = tile->shape();
-        if (shape.size() == request.shape.size())
-            for (std::size_t d = 1; d < shape.size(); ++d)
-                request.shape[d] = std::max(request.shape[d], shape[d]);
-    }
-    request.dtype = call.dtype(call.at("dtype"), dtype);
-    request.add_source(condition);
-    request.add_source(x);
-    request.add_source(y);
+    OpRequest request = call.request(Opcode::kReduce);
+    request.op0 = AluOp::kLogicalAnd;
+    request.axes = reduce_axes(call, 1, *source);
+    request.shape = reduced_shape(*source, request.axes, false);
+    request.dtype = call.dtype(call.at("dtype"), DType::kBool);
+    request.add_source(source);
     return call.pending(std::move(request));
 }
 
@@ -248,11 +217,29 @@ Value static_cast_(ApiCall& call) {
 
 Value tensor_reduce(ApiCall& call) {
     const Ref<Tile> source = call.tile(1);
-    const AluOp op = call.alu(0);
-    if (!is_reduction(op)) call.bad_argument(0, "a reduction operator such as nl.add");
-    OpRequest request = reduce_request(call, source, op, 2);
-    call.require_operators(request, op, AluOp::kNone);
+    OpRequest request = reduce_request(call, source, call.alu(0), 2, true);
+    switch (request.op0) {
+        case AluOp::kAdd:
+        case AluOp::kSubtract:
+        case AluOp::kMultiply:
+        case AluOp::kMax:
+        case AluOp::kMin:
+        case AluOp::kLogicalAnd:
+        case AluOp::kLogicalOr:
+        case AluOp::kLogicalXor:
+            break;
+        case AluOp::kBitwiseAnd:
+        case AluOp::kBitwiseOr:
+        case AluOp::kBitwiseXor:
+            if (is_float(source->dtype) || is_float(request.dtype))
+                call.bad_argument(1, "a tile of integers");
+            break;
+        default:
+            call.bad_argument(0, "an operator that reduces");
+    }
     request.negate = call.flag(call.at("negate"), false);
+    if (request.negate && is_bitwise(request.op0))
+        call.bad_argument(call.at("negate"), "False for a bitwise operator");
     return call.pending(std::move(request));
 }
 

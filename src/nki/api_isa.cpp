@@ -1,23 +1,12 @@
 #include <fmt/format.h>
 
+#include "nki/accumulate.h"
 #include "nki/api.h"
 #include "nki/evaluator.h"
 #include "nki/failure.h"
 
 namespace accelopt::nki::interp::api {
 namespace {
-
-std::int64_t free_count(const Tile& tile) {
-    const std::vector<std::int64_t> shape = tile.shape();
-    std::int64_t n = 1;
-    for (std::size_t d = 1; d < shape.size(); ++d) n *= shape[d];
-    return n;
-}
-
-bool is_reduce_idle(const Value& value) {
-    return value.is(Kind::kUnbound) || value.is(Kind::kNone) ||
-           (value.is(Kind::kToken) && value.integer() == static_cast<int>(TokenId::kReduceIdle));
-}
 
 /// Two operands of one instruction: the same partitions and elements, and not both in PSUM.
 void check_pair(const Tile& a, const Tile& b) {
@@ -43,10 +32,36 @@ void check_pair(const Tile& a, const Tile& b) {
             .raise();
 }
 
+/// True for the functions of the table of nisa.activation.
+bool is_activation(ActFunction function) {
+    switch (function) {
+        case ActFunction::kCos:
+        case ActFunction::kTan:
+        case ActFunction::kFloor:
+        case ActFunction::kCeil:
+        case ActFunction::kTrunc:
+        case ActFunction::kInvert:
+        case ActFunction::kLogicalNot:
+            return false;
+        default:
+            return true;
+    }
+}
+
+void check_reduce_result(const Tile& into, const OpRequest& request) {
+    if (free_count(into) == 1 && into.shape()[0] == request.shape[0]) return;
+    rejected("shape_mismatch", "reduce_res must be a [P, 1] tile")
+        .shape(into.shape())
+        .shape(request.shape)
+        .raise();
+}
+
 OpRequest activation_request(ApiCall& call) {
     const Ref<Tile> source = call.tile(1);
     OpRequest request = call.request(Opcode::kActivation);
     request.function = call.act(0);
+    if (!is_activation(request.function))
+        call.bad_argument(0, "an activation function of the Scalar Engine");
     request.shape = source->shape();
     request.dtype = call.dtype(call.at("dtype"), source->dtype);
     request.scale.immediate = 1.0;
@@ -84,68 +99,162 @@ OpRequest activation_request(ApiCall& call) {
                 .raise();
     }
     request.add_source(source);
+    if (request.bias.tile && request.function == ActFunction::kReciprocal &&
+        call.host().core_version() < 3)
+        rejected("value_error", "nisa.activation(op=nl.reciprocal) takes no bias on NeuronCore-v2")
+            .remedy("add with nisa.tensor_scalar first")
+            .raise();
+    if (!call.has(bias))
+        call.host().builder().forbid_when_allocated(
+            "bias_tensor_must_be_specified_in_allocation",
+            "an activation must have a bias in a kernel with direct allocation",
+            "pass bias=, a [P, 1] tile of zeros", request);
     return request;
 }
 
-void set_reduction(ApiCall& call, OpRequest& request) {
-    const int into = call.at("reduce_res");
-    request.reduce_into = call.tile(into);
-    request.reduce_op = call.alu(call.at("reduce_op"));
-    if (request.reduce_op != AluOp::kAdd)
-        rejected("value_error", "an activation can only reduce with nl.add on this device")
-            .remedy("reduce with nisa.tensor_reduce")
+/// A bitwise operation works on integers only, and on the Vector Engine.
+void check_bits(const ApiCall& call, const OpRequest& request) {
+    const bool first = is_bitwise(request.op0);
+    if (request.op1 != AluOp::kNone && is_bitwise(request.op1) != first)
+        rejected("type_error", "the two operators must both be bitwise or both arithmetic").raise();
+    if (!first) return;
+    if (request.engine == Engine::kGpSimd || request.engine == Engine::kScalar)
+        rejected("value_error", "bitwise operations run on the Vector Engine").raise();
+    for (int k = 0; k < request.sources; ++k)
+        if (is_float(request.src[k]->dtype))
+            rejected("type_error",
+                     fmt::format("{} with {} needs integers, not {}", call.entry().name,
+                                 to_string(request.op0), to_string(request.src[k]->dtype)))
+                .shape(request.src[k]->shape())
+                .raise();
+    if (is_float(request.dtype))
+        rejected("type_error",
+                 fmt::format("{} cannot give {}", to_string(request.op0), to_string(request.dtype)))
             .raise();
-    if (free_count(*request.reduce_into) != 1)
-        rejected("shape_mismatch", "reduce_res must be a [P, 1] tile")
-            .shape(request.reduce_into->shape())
-            .raise();
+}
+
+/// The engines that an instruction can be asked to run on.
+void check_engine(const ApiCall& call, const OpRequest& request,
+                  std::initializer_list<Engine> engines) {
+    if (request.engine == Engine::kAuto) return;
+    for (const Engine engine : engines)
+        if (request.engine == engine) return;
+    call.bad_argument(call.at("engine"), "an engine that runs this instruction");
+}
+
+/// An operator and its operand. A few operators take the data alone, whatever the operand.
+void set_operator(ApiCall& call, int op, int operand, AluOp& into, ScalarRequest& value) {
+    const Value& given = call[op];
+    const auto is = [&](ActFunction function) {
+        if (given.is(Kind::kApi)) return call.host().api()[given.integer()].act == function;
+        return given.is(Kind::kNumpy) && numpy_table()[given.integer()].act == function;
+    };
+    value = call.scalar(operand);
+    if (is(ActFunction::kInvert)) {
+        into = AluOp::kBitwiseXor;
+        value = {-1.0, {}};
+    } else if (is(ActFunction::kLogicalNot)) {
+        into = AluOp::kEqual;
+        value = {0.0, {}};
+    } else if (is(ActFunction::kAbs)) {
+        into = AluOp::kAbsMax;
+        value = {0.0, {}};
+    } else {
+        into = call.alu(op);
+    }
 }
 
 }  // namespace
 
+void add_accumulation(ApiCall& call, OpRequest& request, AluOp only) {
+    const int into = call.at("reduce_res");
+    const int op = call.at("reduce_op");
+    const int command = call.at("reduce_cmd");
+    if (call.has(command)) {
+        const Value& value = call[command];
+        const auto is = [&](TokenId id) {
+            return value.is(Kind::kToken) && value.integer() == static_cast<int>(id);
+        };
+        if (is(TokenId::kReduceReset)) {
+            request.reduce_command = ReduceCommand::kReset;
+        } else if (is(TokenId::kReduceReduce)) {
+            request.reduce_command = ReduceCommand::kReduce;
+        } else if (is(TokenId::kReduceResetReduce)) {
+            request.reduce_command = ReduceCommand::kResetReduce;
+        } else if (!is(TokenId::kReduceIdle)) {
+            call.bad_argument(command, "a member of nisa.reduce_cmd");
+        }
+    }
+    request.reduce_op = call.has(op) ? call.alu(op) : only;
+    if (request.reduce_op != only)
+        rejected("value_error",
+                 fmt::format("{} can only reduce with {}", call.entry().name, to_string(only)))
+            .remedy("reduce with nisa.tensor_reduce")
+            .raise();
+    if (!call.has(into)) return;
+    if (request.reduce_command == ReduceCommand::kNone)
+        request.reduce_command = ReduceCommand::kIdle;
+    request.reduce_into = call.tile(into);
+    check_reduce_result(*request.reduce_into, request);
+}
+
 Value activation(ApiCall& call) {
     OpRequest request = activation_request(call);
-    const Value& command = call[call.at("reduce_cmd")];
-    const bool reset_reduce = command.is(Kind::kToken) &&
-                              command.integer() == static_cast<int>(TokenId::kReduceResetReduce);
-    if (!is_reduce_idle(command) && !reset_reduce)
-        unsupported("unknown_api", "nisa.activation with this reduce_cmd is not supported")
-            .remedy("use nisa.reduce_cmd.reset_reduce")
-            .raise();
-    if (call.has(call.at("reduce_res"))) {
-        set_reduction(call, request);
-    } else if (reset_reduce) {
-        unsupported("unknown_api", "a reduction kept in registers is not supported")
-            .remedy("pass reduce_res")
-            .raise();
-    }
+    add_accumulation(call, request, AluOp::kAdd);
     return call.pending(std::move(request));
 }
 
 Value activation_reduce(ApiCall& call) {
     OpRequest request = activation_request(call);
-    set_reduction(call, request);
+    request.reduce_op = call.alu(call.at("reduce_op"));
+    if (request.reduce_op != AluOp::kAdd)
+        rejected("value_error", "an activation can only reduce with add on this device")
+            .remedy("reduce with nisa.tensor_reduce")
+            .raise();
+    request.reduce_command = ReduceCommand::kResetReduce;
+    request.reduce_into = call.tile(call.at("reduce_res"));
+    check_reduce_result(*request.reduce_into, request);
     return call.pending(std::move(request));
 }
 
 Value tensor_scalar(ApiCall& call) {
     const Ref<Tile> source = call.tile(0);
     OpRequest request = call.request(Opcode::kTensorScalar);
-    request.op0 = call.alu(1);
-    request.operand0 = call.scalar(2);
+    set_operator(call, 1, 2, request.op0, request.operand0);
     request.reverse0 = call.flag(3, false);
     if (call.has(4) != call.has(5))
         rejected("type_error", "op1 and operand1 must be given together").raise();
     if (call.has(4)) {
-        request.op1 = call.alu(4);
-        request.operand1 = call.scalar(5);
+        set_operator(call, 4, 5, request.op1, request.operand1);
         request.reverse1 = call.flag(6, false);
     }
     request.shape = source->shape();
     request.dtype = call.dtype(call.at("dtype"), source->dtype);
     request.add_source(source);
-    call.require_engine(request, {Engine::kVector, Engine::kScalar, Engine::kGpSimd});
-    call.require_operators(request, request.op0, request.op1);
+    check_bits(call, request);
+    check_engine(call, request, {Engine::kVector, Engine::kScalar, Engine::kGpSimd});
+    return call.pending(std::move(request));
+}
+
+Value tensor_scalar_reduce(ApiCall& call) {
+    const Ref<Tile> source = call.tile(call.at("data"));
+    OpRequest request = call.request(Opcode::kTensorScalar);
+    set_operator(call, call.at("op0"), call.at("operand0"), request.op0, request.operand0);
+    if (is_bitwise(request.op0)) call.bad_argument(call.at("op0"), "an arithmetic operator");
+    if (call.flag(call.at("reverse0"), false))
+        unsupported("unknown_api", "reverse0 of nisa.tensor_scalar_reduce is not supported by NKI")
+            .raise();
+    request.shape = source->shape();
+    request.dtype = call.dtype(call.at("dtype"), source->dtype);
+    request.add_source(source);
+    request.reduce_op = call.alu(call.at("reduce_op"));
+    if (request.reduce_op != AluOp::kAdd && request.reduce_op != AluOp::kSubtract &&
+        request.reduce_op != AluOp::kMultiply && request.reduce_op != AluOp::kMax &&
+        request.reduce_op != AluOp::kMin)
+        call.bad_argument(call.at("reduce_op"), "add, subtract, multiply, max or min");
+    request.reduce_command = ReduceCommand::kResetReduce;
+    request.reduce_into = call.tile(call.at("reduce_res"));
+    check_reduce_result(*request.reduce_into, request);
     return call.pending(std::move(request));
 }
 
@@ -159,16 +268,20 @@ Value tensor_tensor(ApiCall& call) {
     request.dtype = call.dtype(call.at("dtype"), promote(a->dtype, b->dtype));
     request.add_source(a);
     request.add_source(b);
-    call.require_engine(request, {Engine::kVector, Engine::kGpSimd});
-    call.require_operators(request, request.op0, AluOp::kNone);
+    if (request.op0 == AluOp::kRsqrt || request.op0 == AluOp::kAbsMax)
+        call.bad_argument(2, "a binary operator");
+    check_bits(call, request);
+    check_engine(call, request, {Engine::kVector, Engine::kGpSimd});
+    if (request.engine == Engine::kAuto &&
+        (request.op0 == AluOp::kPower || is_exact_integer(request.op0, request)))
+        request.engine = Engine::kGpSimd;
     return call.pending(std::move(request));
 }
 
 Value scalar_tensor_tensor(ApiCall& call) {
     const Ref<Tile> a = call.tile(call.at("data"));
     OpRequest request = call.request(Opcode::kScalarTensorTensor);
-    request.op0 = call.alu(call.at("op0"));
-    request.operand0 = call.scalar(call.at("operand0"));
+    set_operator(call, call.at("op0"), call.at("operand0"), request.op0, request.operand0);
     request.op1 = call.alu(call.at("op1"));
     const Ref<Tile> b = call.tile(call.at("operand1"));
     check_pair(*a, *b);
@@ -178,7 +291,6 @@ Value scalar_tensor_tensor(ApiCall& call) {
     request.dtype = call.dtype(call.at("dtype"), a->dtype);
     request.add_source(a);
     request.add_source(b);
-    call.require_operators(request, request.op0, request.op1);
     return call.pending(std::move(request));
 }
 
@@ -196,32 +308,6 @@ Value tensor_tensor_scan(ApiCall& call) {
     request.dtype = call.dtype(call.at("dtype"), promote(a->dtype, b->dtype));
     request.add_source(a);
     request.add_source(b);
-    return call.pending(std::move(request));
-}
-
-Value affine_select(ApiCall& call) {
-    if (!call[0].is(Kind::kMask)) call.bad_argument(0, "a comparison of affine expressions");
-    const MaskExpr& predicate = call[0].as<Mask>().expr;
-    if (predicate.terms.size() != 1)
-        rejected("unsupported_expression_in_mask", "nisa.affine_select takes one comparison")
-            .remedy("use nl.where for a predicate joined by &")
-            .raise();
-    const Ref<Tile> source = call.tile(1);
-    if (!is_float(source->dtype) && size_of(source->dtype) > 2)
-        rejected("type_error",
-                 fmt::format("nisa.affine_select cannot select from {}", to_string(source->dtype)))
-            .shape(source->shape())
-            .remedy("use a float or an 8-bit or 16-bit integer dtype")
-            .raise();
-    OpRequest request = call.request(Opcode::kCopy);
-    if (request.masked)
-        unsupported("unknown_api", "nisa.affine_select with a mask is not supported").raise();
-    request.mask = predicate;
-    request.masked = true;
-    request.prefill = call.number(2);
-    request.shape = source->shape();
-    request.dtype = call.dtype(call.at("dtype"), source->dtype);
-    request.add_source(source);
     return call.pending(std::move(request));
 }
 

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "nki/api.h"
@@ -12,8 +13,106 @@ namespace {
 BufferToken buffer_of(const ApiCall& call) {
     const int k = call.at("buffer");
     if (!call.has(k)) return BufferToken::kSbuf;
+    if (call[k].is(Kind::kAllocation))
+        return call[k].as<Allocation>().buffer == Buffer::kSbuf ? BufferToken::kSbuf
+                                                                : BufferToken::kPsum;
+    if (call[k].is(Kind::kModule)) {  // nki.compiler.sbuf: automatic allocation
+        if (call[k].integer() == static_cast<int>(ModuleId::kCompilerSbuf))
+            return BufferToken::kSbuf;
+        if (call[k].integer() == static_cast<int>(ModuleId::kCompilerPsum))
+            return BufferToken::kPsum;
+    }
     if (!call[k].is(Kind::kBuffer)) call.bad_argument(k, "a buffer such as nl.sbuf");
     return static_cast<BufferToken>(call[k].integer());
+}
+
+/// The indices of block `number`, row-major.
+std::vector<std::int64_t> block_index(const std::vector<std::int64_t>& shape, int partition_axis,
+                                      std::int64_t number) {
+    std::vector<std::int64_t> index(static_cast<std::size_t>(partition_axis));
+    for (int d = partition_axis - 1; d >= 0; --d) {
+        const auto k = static_cast<std::size_t>(d);
+        index[k] = number % shape[k];
+        number /= shape[k];
+    }
+    return index;
+}
+
+/// The modulo scheme of mod_alloc: the block index modulo `tiles`, row-major.
+std::int64_t modulo(const ApiCall& call, const std::vector<std::int64_t>& index,
+                    const std::vector<std::int64_t>& tiles) {
+    if (tiles.empty()) return 0;
+    if (tiles.size() != index.size())
+        rejected("value_error",
+                 fmt::format("a number of tiles for {} dimensions, the tensor has {} block "
+                             "dimensions",
+                             tiles.size(), index.size()))
+            .operation(std::string(call.entry().name))
+            .raise();
+    std::int64_t linear = 0;
+    for (std::size_t d = 0; d < index.size(); ++d) linear = linear * tiles[d] + index[d] % tiles[d];
+    return linear;
+}
+
+/// Where the blocks of a tensor lie, by a buffer= argument of nki.compiler.
+std::vector<Tensor::Placement> placements(ApiCall& call, const std::vector<std::int64_t>& shape,
+                                          int partition_axis, DType dtype) {
+    std::vector<Tensor::Placement> places;
+    const int k = call.at("buffer");
+    if (!call[k].is(Kind::kAllocation) || call[k].as<Allocation>().automatic) return places;
+    const Allocation& allocation = call[k].as<Allocation>();
+    Evaluator& host = call.host();
+    constexpr std::int64_t kMaxBlocks = 65'536;
+    std::int64_t blocks = 1;
+    std::int64_t bytes = size_of(dtype);
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+        if (shape[d] <= 0) return places;  // refused where it is allocated
+        if (static_cast<int>(d) < partition_axis) blocks = checked_multiply(blocks, shape[d]);
+        if (static_cast<int>(d) > partition_axis) bytes = checked_multiply(bytes, shape[d]);
+    }
+    if (blocks > kMaxBlocks)
+        exhausted("memory", "a directly allocated tensor has too many blocks")
+            .limit(kMaxBlocks)
+            .raise();
+    const std::int64_t partitions = shape[static_cast<std::size_t>(partition_axis)];
+    const bool psum = allocation.buffer == Buffer::kPsum;
+    const std::int64_t bank_bytes = host.builder().limits().psum_bank_bytes;
+    for (std::int64_t number = 0; number < blocks; ++number) {
+        host.tick();
+        const std::vector<std::int64_t> index = block_index(shape, partition_axis, number);
+        Tensor::Placement place;
+        if (!allocation.function.is(Kind::kUnbound)) {
+            const Value result = host.call(
+                allocation.function,
+                {host.shape_tuple(index), Value::integer(partitions), Value::integer(bytes)});
+            const std::vector<Value> parts = host.items_of(result);
+            if (parts.size() != (psum ? 3U : 2U))
+                rejected("value_error", psum ? "a PSUM allocation function must return (bank, "
+                                               "start_partition, byte_addr)"
+                                             : "an SBUF allocation function must return "
+                                               "(start_partition, byte_addr)")
+                    .raise();
+            const std::size_t at = psum ? 1 : 0;
+            const std::int64_t bank = psum ? host.to_integer(parts[0], "a bank") : 0;
+            place.partition = static_cast<int>(
+                std::clamp<std::int64_t>(host.to_integer(parts[at], "a partition"), -1, 1 << 20));
+            place.byte = checked_add(checked_multiply(bank, bank_bytes),
+                                     host.to_integer(parts[at + 1], "an address"));
+        } else {
+            place.partition = static_cast<int>(std::clamp<std::int64_t>(
+                allocation.base_partition +
+                    modulo(call, index, allocation.partition_tiles) * partitions,
+                -1, 1 << 20));
+            const std::int64_t bank =
+                allocation.base_bank + modulo(call, index, allocation.bank_tiles);
+            const std::int64_t address =
+                checked_add(allocation.base_address,
+                            checked_multiply(modulo(call, index, allocation.free_tiles), bytes));
+            place.byte = checked_add(psum ? checked_multiply(bank, bank_bytes) : 0, address);
+        }
+        places.push_back(place);
+    }
+    return places;
 }
 
 Buffer memory_of(BufferToken token) {
@@ -25,7 +124,8 @@ Buffer memory_of(BufferToken token) {
 TensorId allocate(ApiCall& call, std::vector<std::int64_t> shape, int partition_axis, DType dtype,
                   BufferToken token) {
     Evaluator& host = call.host();
-    const bool nested = host.call_depth() > 1 || host.builder().loops().depth() > 0;
+    const bool nested =
+        host.call_depth() > 1 || host.in_loop() || host.builder().branch_depth() > 0;
     if (token == BufferToken::kSharedHbm && nested)
         rejected("shared_hbm_must_in_kernel_level",
                  "an nl.shared_hbm tensor can only be created at the top level of the kernel")
@@ -38,10 +138,12 @@ TensorId allocate(ApiCall& call, std::vector<std::int64_t> shape, int partition_
     spec.buffer = memory_of(token);
     spec.role = spec.buffer == Buffer::kHbm ? TensorRole::kScratch : TensorRole::kOnChip;
     spec.partition_axis = spec.buffer == Buffer::kHbm ? 0 : partition_axis;
+    spec.placements = placements(call, spec.shape, spec.partition_axis, dtype);
     spec.name = call.text(call.at("name"));
     const OpRequest here = host.request_here(Opcode::kMemset);
     spec.site = here.site;
     spec.line = here.line;
+    if (token == BufferToken::kSharedHbm) return host.builder().share(std::move(spec));
     return host.builder().allocate(std::move(spec));
 }
 
@@ -76,6 +178,12 @@ Value fill(ApiCall& call, TensorId id, double value) {
             .shape(tensor.shape)
             .remedy("create it with nl.ndarray and store to it")
             .raise();
+    if (!tensor.placements.empty())
+        rejected("tensor_creation_on_scratchpad_with_init_value_not_supported",
+                 "a directly allocated tensor cannot be created with an initial value")
+            .shape(tensor.shape)
+            .remedy("create it with nl.ndarray and fill it with nisa.memset")
+            .raise();
     OpRequest request = host.request_here(Opcode::kMemset);
     request.operand0.immediate = value;
     request.dtype = tensor.dtype;
@@ -104,20 +212,6 @@ TensorId allocate_like(ApiCall& call) {
     const DType dtype = call.dtype(call.at("dtype"), like->dtype);
     BufferToken token = buffer_of(call);
     return allocate(call, like->shape(), 0, dtype, token);
-}
-
-/// Rejects a tile whose first dimension cannot be the partition dimension.
-void check_partitions(const ApiCall& call, const Tile& tile) {
-    const std::vector<std::int64_t> shape = tile.shape();
-    const int limit = call.host().builder().limits().partitions;
-    if (shape[0] <= limit) return;
-    rejected("num_partition_exceed_arch_limit",
-             fmt::format("number of partitions {} of {} exceeds the limit of {}", shape[0],
-                         shape_text(shape), limit))
-        .shape(shape)
-        .limit(limit)
-        .remedy("move at most 128 rows at a time; the first index is the partition dimension")
-        .raise();
 }
 
 }  // namespace
@@ -178,72 +272,20 @@ Value shared_identity_matrix(ApiCall& call) {
     return constant(call, {n, n}, call.dtype(1, DType::kUInt8), std::move(values));
 }
 
-Value load(ApiCall& call) {
-    const Ref<Tile> source = call.loose_tile(0);
-    check_partitions(call, *source);
-    OpRequest request = call.request(Opcode::kLoad);
-    request.engine = Engine::kDma;
-    request.add_source(source);
-    request.shape = source->shape();
-    request.dtype = call.dtype(call.at("dtype"), source->dtype);
-    return call.pending(std::move(request));
-}
-
-Value store(ApiCall& call) {
-    const Ref<Tile> destination = call.loose_tile(0);
-    Evaluator& host = call.host();
-    OpRequest request = call.request(Opcode::kStore);
-    request.shape = destination->shape();
-    request.dtype = destination->dtype;
-    check_partitions(call, *destination);
-    Ref<Tile> source;
-    if (call[1].is_number()) {
-        OpRequest value = host.request_here(Opcode::kMemset);
-        value.operand0.immediate = call[1].number();
-        value.shape = request.shape;
-        value.dtype = destination->dtype;
-        source = host.builder().emit_fresh(value, "");
-    } else {
-        source = call.tile(1);
-    }
-    request.add_source(source);
-    host.builder().emit(request, destination);
-    return Value::none();
-}
-
 Value copy(ApiCall& call) {
     const Ref<Tile> source = call.loose_tile(0);
     OpRequest request = call.request(Opcode::kCopy);
     if (source->broadcast_partitions > 0 && !request.masked) {
         request.opcode = Opcode::kPartitionBroadcast;
-        request.add_source(source->expanded ? source->expanded : source);
-        if (source->expanded) request.opcode = Opcode::kCopy;
+        const bool made = call.host().builder().has_expansion(*source);
+        request.add_source(made ? source->expanded : source);
+        if (made) request.opcode = Opcode::kCopy;
     } else {
         request.add_source(call.tile(0));
     }
     request.shape = source->shape();
     request.dtype = call.dtype(call.at("dtype"), source->dtype);
-    call.require_engine(request, {Engine::kVector, Engine::kScalar, Engine::kGpSimd});
     return call.pending(std::move(request));
-}
-
-Value tensor_copy(ApiCall& call) { return copy(call); }
-
-Value dma_copy(ApiCall& call) {
-    const Ref<Tile> destination = call.loose_tile(call.at("dst"));
-    const Ref<Tile> source = call.tile(call.at("src"));
-    if (call.has(call.at("dst_rmw_op")))
-        unsupported("unknown_api", "nisa.dma_copy with dst_rmw_op is not supported").raise();
-    const bool from_hbm = source->buffer == Buffer::kHbm;
-    const bool to_hbm = destination->buffer == Buffer::kHbm;
-    OpRequest request = call.request(from_hbm == to_hbm ? Opcode::kDmaCopy
-                                     : from_hbm         ? Opcode::kLoad
-                                                        : Opcode::kStore);
-    request.shape = destination->shape();
-    request.dtype = destination->dtype;
-    request.add_source(source);
-    call.host().builder().emit(request, destination);
-    return Value::none();
 }
 
 Value broadcast_to(ApiCall& call) {
@@ -270,7 +312,9 @@ Value memset(ApiCall& call) {
     request.operand0.immediate = call.number(1);
     request.dtype = call.dtype(2, DType::kFloat32);
     if (request.shape.empty()) call.bad_argument(0, "a shape");
-    call.require_engine(request, {Engine::kVector, Engine::kGpSimd});
+    if (request.engine != Engine::kAuto && request.engine != Engine::kVector &&
+        request.engine != Engine::kGpSimd)
+        call.bad_argument(call.at("engine"), "the Vector or the GpSimd Engine");
     return call.pending(std::move(request));
 }
 
@@ -313,40 +357,6 @@ Value par_dim(ApiCall& call) {
     Value size = Value::integer(call.integer(0));
     size.set_partition();
     return size;
-}
-
-Value loop_range(ApiCall& call) {
-    const Ref<Range> range = call.host().heap().make<Range>();
-    const bool two = call.has(1);
-    range->start = two ? call.integer(0) : 0;
-    range->stop = call.integer(two ? 1 : 0);
-    if (call.has(2)) range->step = call.integer(2);
-    if (range->step == 0) rejected("value_error", "the step of a range cannot be zero").raise();
-    const std::string_view name = call.entry().name;
-    range->kind = name == "nl.affine_range"       ? LoopKind::kAffine
-                  : name == "nl.sequential_range" ? LoopKind::kSequential
-                                                  : LoopKind::kStatic;
-    return Value::object(Kind::kRange, range);
-}
-
-// A traced kernel is one instance of its grid.
-Value program_id(ApiCall&) { return Value::integer(0); }
-Value num_programs(ApiCall&) { return Value::integer(1); }
-Value program_ndim(ApiCall&) { return Value::integer(0); }
-
-Value device_print(ApiCall& call) {
-    call.tile(1);
-    return Value::none();
-}
-
-Value decorator(ApiCall& call) {
-    // @nki.jit, or @nki.jit(...), which evaluates to a decorator.
-    if (call.has(0)) return call[0];
-    return Value::token(Kind::kApi, find_api(call.entry().name));
-}
-
-Value get_nc_version(ApiCall&) {
-    return Value::token(Kind::kToken, static_cast<int>(TokenId::kGen2));
 }
 
 }  // namespace accelopt::nki::interp::api

@@ -45,8 +45,22 @@ void Builder::run(const OpRequest& request, const Ref<Tile>& destination) {
          {&request.scale, &request.bias, &request.operand0, &request.operand1})
         if (scalar->tile) check_scope(*scalar->tile);
     check_output(*destination);
+    check_dynamic(request, *destination);
     check_memories(request, *destination);
-    TensorState& state = states_[destination->tensor];
+    if (request.prefill && request.src[0]->tensor == destination->tensor) {
+        // The fill must not destroy what is to be read.
+        OpRequest copy;
+        copy.api = request.api;
+        copy.site = request.site;
+        copy.line = request.line;
+        copy.column = request.column;
+        copy.shape = request.src[0]->shape();
+        copy.dtype = request.src[0]->dtype;
+        copy.add_source(request.src[0]);
+        OpRequest moved = request;
+        moved.src[0] = emit_fresh(copy, "");
+        return run(moved, destination);
+    }
     if (request.prefill) {
         OpRequest memset;
         memset.opcode = Opcode::kMemset;
@@ -58,8 +72,10 @@ void Builder::run(const OpRequest& request, const Ref<Tile>& destination) {
         memset.operand0.immediate = *request.prefill;
         memset.shape = request.shape;
         memset.dtype = request.dtype;
-        emit_elementwise(memset, *destination);
-        state.written = true;
+        memset.mask = request.prefill_mask;
+        memset.masked = request.prefill_masked;
+        if (!memset.mask.never) emit_elementwise(memset, *destination);
+        states_[destination->tensor].written = true;
     }
     if (request.mask.never) return;
     switch (request.opcode) {
@@ -76,32 +92,20 @@ void Builder::run(const OpRequest& request, const Ref<Tile>& destination) {
             emit_broadcast(request, *destination);
             break;
         default:
-            emit_elementwise(request, *destination);
+            if (!destination->dynamic.empty() || request.opcode == Opcode::kScatter ||
+                (request.sources > 0 && !request.src[0]->dynamic.empty())) {
+                emit_indirect(request, *destination);
+            } else if (has_own_spaces(request.opcode)) {
+                emit_rows(request, *destination);
+            } else {
+                emit_elementwise(request, *destination);
+            }
             break;
     }
-    state.written = true;
-    state.identity = loads_identity(request, *destination);
-    if (request.reduce_into) reduce_result(request, destination);
-}
-
-/// The reduction that some instructions make on the side: costs little, so it is implicit.
-void Builder::reduce_result(const OpRequest& request, const Ref<Tile>& result) {
-    OpRequest reduce;
-    reduce.opcode = Opcode::kReduce;
-    reduce.engine = request.engine;
-    reduce.implicit = true;
-    reduce.op0 = request.reduce_op;
-    reduce.api = request.api;
-    reduce.line = request.line;
-    reduce.column = request.column;
-    reduce.shape = request.reduce_into->shape();
-    reduce.dtype = request.reduce_into->dtype;
-    reduce.mask = request.mask;
-    reduce.masked = request.masked;
-    for (int d = 1; d < std::max(result->rank, 2); ++d)
-        reduce.axes |= static_cast<std::uint8_t>(1U << d);
-    reduce.add_source(result);
-    emit(reduce, request.reduce_into);
+    states_[destination->tensor].written = true;
+    states_[destination->tensor].identity = loads_identity(request, *destination);
+    ++states_[destination->tensor].writes;
+    accumulate(request, destination);
 }
 
 /// True when `request` fills the whole of an unblocked tile with an identity matrix.
@@ -159,15 +163,15 @@ void Builder::copy(const Ref<Tile>& source, const Ref<Tile>& destination, const 
     request.masked = like.masked;
     request.shape = destination->shape();
     request.dtype = destination->dtype;
-    const bool broadcast = source->broadcast_partitions > 0 && !source->expanded;
+    const bool broadcast = source->broadcast_partitions > 0 && !has_expansion(*source);
     request.opcode = broadcast ? Opcode::kPartitionBroadcast : Opcode::kCopy;
-    request.add_source(source->expanded ? source->expanded : source);
+    request.add_source(broadcast || source->broadcast_partitions == 0 ? source : source->expanded);
     emit(request, destination);
 }
 
 Ref<Tile> Builder::settle(const Ref<Tile>& tile, const OpRequest& like) {
     if (tile->broadcast_partitions == 0) return tile;
-    if (!tile->expanded) {
+    if (!has_expansion(*tile)) {
         OpRequest request;
         request.opcode = Opcode::kPartitionBroadcast;
         request.api = like.api;
@@ -241,7 +245,9 @@ void Builder::mask_space(IterationSpace& space, const OpRequest& request) const 
 void Builder::emit_elementwise(const OpRequest& request, const Tile& destination) {
     IterationSpace space(request.shape);
     mask_space(space, request);
-    if (request.opcode == Opcode::kIota) space.set_iota(request.iota);
+    const bool positional =
+        request.opcode == Opcode::kIota || request.opcode >= Opcode::kRangeSelect;
+    if (positional) space.set_iota(request.iota);
     Operation op = operation_of(request);
     const auto add = [&](const Tile& tile) {
         Draft operand = draft(tile);
@@ -272,11 +278,12 @@ void Builder::emit_elementwise(const OpRequest& request, const Tile& destination
     for (int k = 0; k < request.sources; ++k) op.src[k] = view_of(space.operands()[next++], space);
     for (ScalarOperand* scalar : scalars)
         if (scalar->vector) scalar->view = view_of(space.operands()[next++], space);
-    if (request.opcode == Opcode::kIota) {
+    if (positional) {
         op.operand0.immediate = static_cast<double>(space.iota().constant);
         for (int d = 0; d < space.rank(); ++d) op.iota[d] = space.iota().step[d];
     }
     fill_mask(op, space);
+    attach_extra(op, request);
     push(op, request);
 }
 
@@ -368,8 +375,9 @@ void Builder::push(Operation& operation, const OpRequest& request) {
             .raise();
     charge_memory(static_cast<std::int64_t>(sizeof(Operation)));
     operation.loop = loops_.innermost_loop();
-    if (!is_dma(operation.opcode) && !(operation.opcode == Opcode::kMemset && operation.implicit))
-        check_engine(operation);
+    if (!is_dma(operation.opcode) && operation.engine != Engine::kDma &&
+        !(operation.opcode == Opcode::kMemset && operation.implicit))
+        check_engine(operation, request.prefill.has_value());
     track(operation, request);
     program_.operations.push_back(std::move(operation));
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -24,7 +26,8 @@ struct TensorSpec {
     std::string name;
     int site = -1;
     int line = 0;
-    int context = -1;  ///< iteration that owns it; -1 = the current one
+    int context = -1;                           ///< iteration that owns it; -1 = the current one
+    std::vector<Tensor::Placement> placements;  ///< direct allocation, one per block
 };
 
 /// Raises num_partition_mismatch or size_of_dimension_exceed_arch_limit for operands that the PE
@@ -55,12 +58,23 @@ class Builder {
     /// Makes a lazily broadcast tile real; other tiles are returned as they are.
     Ref<Tile> settle(const Ref<Tile>& tile, const OpRequest& like);
 
+    /// True when a lazy broadcast has been made real by a tile that may still be used.
+    bool has_expansion(const Tile& tile) {
+        return static_cast<bool>(tile.expanded) && in_scope(*tile.expanded);
+    }
+
     /// Index of an API name in Program::api_names.
     int api_index(const std::string& name);
     const std::string& api_name(int index) const { return program_.api_names[index]; }
 
     /// Declares what the kernel returns; checks that it was written to.
     void finish(const std::vector<Ref<Tile>>& outputs);
+    /// Makes a kernel parameter mutable: an output that starts with what its argument holds.
+    void make_mutable(TensorId id) { program_.tensors[id].role = TensorRole::kOutput; }
+    /// The tensor that an nl.shared_hbm creation of a program instance stands for: the one that
+    /// the first instance made at the same point of its run.
+    TensorId share(TensorSpec spec);
+    void start_instance() { next_shared_ = 0; }
 
     LoopTracker& loops() { return loops_; }
     const Tensor& tensor(TensorId id) const { return program_.tensors[id]; }
@@ -72,14 +86,31 @@ class Builder {
     std::string describe(const Tile& tile) const;
     /// Raises failed_to_infer_tile_from_local_tensor unless the partition dimension comes first.
     void check_tile(const Tile& tile) const {
+        if (!tile.dynamic.empty()) refuse_dynamic(tile);
         if (tile.buffer != Buffer::kHbm && tile.dims[0].tag != AxisTag::kPartition) draft(tile);
     }
     /// True when the tile is known to be an identity matrix.
     bool is_identity(const Tile& tile) const;
     /// Raises local_variable_used_out_of_scope for a tile of an iteration that has ended.
     void check_scope(const Tile& tile);
+    /// Enters and leaves the branch of an `if` that the device decides: tiles made inside end with
+    /// it.
+    void enter_branch() { branches_.push_back(++branch_count_); }
+    void leave_branch() { branches_.pop_back(); }
+    int branch_depth() const { return static_cast<int>(branches_.size()); }
+    /// Raises now or when the kernel allocates a tensor directly: such kernels may not do this.
+    void forbid_when_allocated(const std::string& code, const std::string& message,
+                               const std::string& remedy, const OpRequest& here);
+    /// Says that direct allocation is to be ignored (nki.compiler.force_auto_alloc).
+    void ignore_allocations() { ignore_allocations_ = true; }
+    bool allocated() const { return allocated_; }
     /// True when the iteration that made the tile has not ended.
-    bool in_scope(const Tile& tile) { return loops_.ended_scope(states_[tile.tensor].context) < 0; }
+    bool in_scope(const Tile& tile) {
+        const TensorState& state = states_[tile.tensor];
+        const bool open = state.branch == 0 || std::find(branches_.begin(), branches_.end(),
+                                                         state.branch) != branches_.end();
+        return open && loops_.ended_scope(state.context) < 0;
+    }
 
     Program& program() { return program_; }
     const TraceLimits& limits() const { return limits_; }
@@ -90,16 +121,38 @@ class Builder {
         int context = 0;
         bool written = false;
         bool identity = false;  ///< holds an identity matrix
+        int branch = 0;         ///< branch it was made in
+        bool hidden = false;    ///< registers: no rule of tiles applies
+        std::int64_t writes = 0;
         std::optional<double> fill;
     };
 
-    void reduce_result(const OpRequest& request, const Ref<Tile>& result);
+    /// The accumulation registers of an engine: a hidden tile, or still in the tile that the last
+    /// reduction was read out to.
+    struct Registers {
+        TensorId tensor = -1;
+        bool set = false;
+        Ref<Tile> copy;
+        std::int64_t writes = 0;  ///< to the tensor of `copy` when it was made
+    };
+    void accumulate(const OpRequest& request, const Ref<Tile>& result);
+    Registers& registers_of(const OpRequest& request);
+    Ref<Tile> register_tile(const OpRequest& request, std::int64_t partitions);
+    Ref<Tile> register_value(const OpRequest& request, std::int64_t partitions);
+    void reduce_result(const OpRequest& request, const Ref<Tile>& result, const Ref<Tile>& target);
     bool loads_identity(const OpRequest& request, const Tile& destination) const;
     void emit_elementwise(const OpRequest& request, const Tile& destination);
     void emit_reduce(const OpRequest& request, const Tile& destination);
     void emit_matmul(const OpRequest& request, const Tile& destination);
     void emit_transpose(const OpRequest& request, const Tile& destination);
     void emit_broadcast(const OpRequest& request, const Tile& destination);
+    void emit_rows(const OpRequest& request, const Tile& destination);
+    void emit_indirect(const OpRequest& request, const Tile& destination);
+    View part_of(const Tile& tile, std::int64_t first, std::int64_t count, std::int64_t of);
+    View window_of(const Tile& tile);
+    void attach_extra(Operation& operation, const OpRequest& request);
+    [[noreturn]] void refuse_dynamic(const Tile& tile) const;
+    void check_dynamic(const OpRequest& request, const Tile& destination) const;
 
     void run(const OpRequest& request, const Ref<Tile>& destination);
     Draft draft(const Tile& tile) const;
@@ -110,7 +163,7 @@ class Builder {
     void push(Operation& operation, const OpRequest& request);
 
     void check_memories(const OpRequest& request, const Tile& destination) const;
-    void check_engine(const Operation& operation) const;
+    void check_engine(const Operation& operation, bool whole) const;
     void check_start_partition(const View& view) const;
     void check_output(const Tile& destination) const;
     void check_bank(const View& view, const Tile& destination) const;
@@ -121,6 +174,7 @@ class Builder {
     [[noreturn]] void partition_mismatch(const OpRequest& request, const Tile& destination) const;
     [[noreturn]] void shape_mismatch(const OpRequest& request, const Tile& destination) const;
     void charge_memory(std::int64_t bytes);
+    void place(Tensor& tensor, std::vector<Tensor::Placement> placements);
 
     Heap& heap_;
     TraceLimits limits_;
@@ -130,6 +184,14 @@ class Builder {
     std::vector<TensorState> states_;
     std::unordered_map<std::string, int> api_indices_;
     std::int64_t memory_ = 0;
+    std::vector<TensorId> shared_;  ///< nl.shared_hbm tensors, in order of creation
+    std::size_t next_shared_ = 0;
+    std::vector<int> branches_;  ///< the open ones
+    int branch_count_ = 0;
+    bool allocated_ = false;
+    bool ignore_allocations_ = false;
+    std::optional<Finding> forbidden_;    ///< the first thing an allocated kernel must not do
+    std::array<Registers, 2> registers_;  ///< of the Scalar and of the Vector Engine
 };
 
 }  // namespace accelopt::nki::interp

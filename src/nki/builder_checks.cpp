@@ -44,6 +44,7 @@ void Builder::check_memories(const OpRequest& request, const Tile& destination) 
                              "assign to an on-chip tile with tile[...] = value");
             expect_on_chip(source(0), *request.src[0]);
             return;
+        case Opcode::kScatter:
         case Opcode::kDmaCopy:
             if (destination.buffer == Buffer::kPsum)
                 wrong_memory("the destination of a DMA", destination, "hbm or sbuf", "");
@@ -58,7 +59,7 @@ void Builder::check_memories(const OpRequest& request, const Tile& destination) 
                              "accumulate in PSUM, then copy");
             return;
         case Opcode::kTranspose:
-            if (request.engine == Engine::kVector) break;
+            if (request.engine == Engine::kVector || request.engine == Engine::kDma) break;
             expect_sbuf(source(0), *request.src[0]);
             if (destination.buffer != Buffer::kPsum)
                 wrong_memory("the result of a transpose", destination, "psum", "");
@@ -103,11 +104,12 @@ void Builder::check_start_partition(const View& view) const {
         .raise();
 }
 
-void Builder::check_engine(const Operation& operation) const {
+/// `whole`: the instruction processes the whole tile, of which the operation is a part.
+void Builder::check_engine(const Operation& operation, bool whole) const {
     const auto check = [&](const View& view) {
         const Buffer buffer = tensor(view.tensor).buffer;
         if (buffer == Buffer::kHbm) return;
-        check_start_partition(view);
+        if (!whole) check_start_partition(view);
         if (buffer == Buffer::kPsum && operation.engine == Engine::kGpSimd)
             rejected("unsupported_memory", "GpSimd Engine cannot access PSUM")
                 .remedy("use the Vector or Scalar Engine")
@@ -145,6 +147,7 @@ void Builder::dependency(const View& view, const AccessTracker::Conflict& confli
 
 void Builder::track_read(const View& view, int context, int line) {
     const TensorState& state = states_[view.tensor];
+    if (state.hidden) return;
     if (!loops_.affine_between(state.context, context)) return;
     const AccessTracker::Conflict found =
         accesses_.on_read(view, program_.tensors[view.tensor], context, line);
@@ -161,7 +164,8 @@ void Builder::track(const Operation& operation, const OpRequest& request) {
     for (const ScalarOperand* scalar :
          {&operation.scale, &operation.bias, &operation.operand0, &operation.operand1})
         if (scalar->vector) track_read(scalar->view, context, operation.line);
-    if (!loops_.affine_between(states_[operation.dst.tensor].context, context)) return;
+    const TensorState& state = states_[operation.dst.tensor];
+    if (state.hidden || !loops_.affine_between(state.context, context)) return;
     const AccessTracker::Conflict found =
         accesses_.on_write(operation.dst, program_.tensors[operation.dst.tensor], context,
                            associative, operation.line);

@@ -172,22 +172,38 @@ void Builder::emit_transpose(const OpRequest& request, const Tile& destination) 
     const std::int64_t partitions = source.shape()[0];
     const std::int64_t columns = free_count(source);
     check_transpose_shape(source, request.engine);
-    if (request.masked) unsupported("python_feature", "a mask on a transpose").raise();
     IterationSpace from({partitions, columns});
     IterationSpace to({columns, partitions});
     Draft result = draft(destination);
     if (result.count[0] != columns || !from.add(draft(source)) || !to.add(std::move(result)))
         shape_mismatch(request, destination);
+    if (request.masked) {
+        // The mask indexes the source.
+        if (!from.add_mask(request.mask))
+            rejected("unsupported_expression_in_mask",
+                     "the mask does not fit the tile to transpose")
+                .shape(source.shape())
+                .raise();
+        if (from.rank() != 2 || to.rank() != 2)
+            unsupported("python_feature", "a mask on a transpose of split dimensions").raise();
+        if (!from.apply_mask()) return;
+        if (!from.mask().empty())
+            rejected("unsupported_expression_in_mask", "the mask of a transpose must cut a box")
+                .shape(source.shape())
+                .raise();
+        to.restrict_dim(0, from.origin(1), from.origin(1) + from.count(1));
+        to.restrict_dim(1, from.origin(0), from.origin(0) + from.count(0));
+    }
     from.simplify();
     to.simplify();
     const auto name = [this](const Tile& tile) { return describe(tile); };
     from.check_bounds(name);
     to.check_bounds(name);
-    if (from.rank() != 2 || to.rank() != 2)
+    if (from.rank() > kMaxDims || to.rank() > kMaxDims)
         rejected("exceed_max_supported_dimension",
-                 "a transpose needs operands that collapse to two dimensions")
+                 "the access pattern of a transpose has too many dimensions")
             .shape(source.shape())
-            .limit(2)
+            .limit(kMaxDims)
             .raise();
     Operation op = operation_of(request);
     op.src[0] = view_of(from.operands()[0], from);

@@ -88,11 +88,78 @@ TensorId Builder::allocate(TensorSpec spec) {
                 .raise();
         charge_memory(static_cast<std::int64_t>(sizeof(Tensor)));
     }
+    place(tensor, std::move(spec.placements));
     TensorState state;
+    if (spec.context < 0 && !branches_.empty()) state.branch = branches_.back();
     state.context = spec.context >= 0 ? spec.context : loops_.context();
     states_.push_back(state);
     program_.tensors.push_back(std::move(tensor));
     return program_.tensors.back().id;
+}
+
+/// Checks and keeps where the blocks of a tensor are to lie.
+void Builder::place(Tensor& tensor, std::vector<Tensor::Placement> placements) {
+    if (placements.empty() || ignore_allocations_) return;
+    const bool psum = tensor.buffer == Buffer::kPsum;
+    // The compiler keeps the last 16 KiB of every SBUF partition (direct allocation guide).
+    constexpr std::int64_t kReserved = 16 * 1024;
+    const std::int64_t capacity =
+        psum ? limits_.psum_partition_bytes : limits_.sbuf_partition_bytes - kReserved;
+    const std::int64_t needed = tensor.free_elements * size_of(tensor.dtype);
+    const char* const code = psum ? "psum_capacity" : "sbuf_capacity";
+    for (const Tensor::Placement& place : placements) {
+        const std::int64_t unit = tensor.partitions > 64 ? 128 : tensor.partitions > 32 ? 64 : 32;
+        if (place.partition < 0 || place.partition % unit != 0 ||
+            place.partition + tensor.partitions > limits_.partitions)
+            rejected("start_partition",
+                     fmt::format("a tile of {} partitions cannot be allocated from partition {} on",
+                                 tensor.partitions, place.partition))
+                .shape(tensor.shape)
+                .limit(unit)
+                .remedy(
+                    "start at 0; tiles of at most 64 partitions also at 64, of at most 32 at "
+                    "32 and 96")
+                .raise();
+        if (place.byte < 0 || place.byte + needed > capacity)
+            rejected(code, fmt::format("a tile of {} bytes per partition allocated at byte {} "
+                                       "leaves the {} bytes of {}",
+                                       needed, place.byte, capacity, psum ? "PSUM" : "SBUF"))
+                .shape(tensor.shape)
+                .limit(capacity)
+                .remedy("move it down, or use fewer or smaller tiles")
+                .raise();
+        if (psum &&
+            place.byte / limits_.psum_bank_bytes !=
+                (place.byte + needed - 1) / limits_.psum_bank_bytes &&
+            needed <= limits_.psum_bank_bytes)
+            rejected(code, "a PSUM tile is allocated across two banks")
+                .shape(tensor.shape)
+                .limit(limits_.psum_bank_bytes)
+                .raise();
+    }
+    tensor.placements = std::move(placements);
+    allocated_ = true;
+    if (forbidden_) {
+        Finding finding = *forbidden_;
+        throw TraceFailure{std::move(finding)};
+    }
+}
+
+TensorId Builder::share(TensorSpec spec) {
+    const std::size_t index = next_shared_++;
+    if (index < shared_.size()) {
+        const Tensor& made = program_.tensors[shared_[index]];
+        if (made.shape != spec.shape || made.dtype != spec.dtype)
+            rejected("value_error",
+                     "the program instances create nl.shared_hbm tensors of different shapes")
+                .shape(made.shape)
+                .shape(spec.shape)
+                .raise();
+        return made.id;
+    }
+    spec.context = 0;
+    shared_.push_back(allocate(std::move(spec)));
+    return shared_.back();
 }
 
 Ref<Tile> Builder::whole(TensorId id) {
@@ -147,6 +214,15 @@ int Builder::api_index(const std::string& name) {
 }
 
 void Builder::check_scope(const Tile& tile) {
+    const int branch = states_[tile.tensor].branch;
+    if (branch != 0 && std::find(branches_.begin(), branches_.end(), branch) == branches_.end())
+        rejected("local_variable_used_out_of_scope",
+                 fmt::format("tile '{}' (line {}) belongs to the branch of an 'if' on a loop "
+                             "variable, which has ended",
+                             describe(tile), program_.tensors[tile.tensor].line))
+            .shape(tile.shape())
+            .remedy("create the tile before the 'if' and assign into it: tile[...] = value")
+            .raise();
     const int loop = loops_.ended_scope(states_[tile.tensor].context);
     if (loop < 0) return;
     const Loop& scope = program_.loops[loop];
@@ -188,6 +264,16 @@ void Builder::finish(const std::vector<Ref<Tile>>& outputs) {
                 .raise();
         t.role = TensorRole::kOutput;
         program_.outputs.push_back(t.id);
+    }
+    for (const Tensor& t : program_.tensors) {
+        if (!t.is_mutable_parameter()) continue;
+        if (std::find(program_.outputs.begin(), program_.outputs.end(), t.id) ==
+            program_.outputs.end())
+            rejected("mutable_parameter_not_returned",
+                     fmt::format("the mutable parameter '{}' is not returned", t.name))
+                .shape(t.shape)
+                .remedy("return it among the outputs of the kernel")
+                .raise();
     }
 }
 

@@ -46,6 +46,10 @@ class Evaluator {
     bool equal(const Value& a, const Value& b, int depth = 0);
     std::string repr(const Value& value, int depth = 0) const;
     std::string str(const Value& value) const;
+    std::string format_value(const Value& value, const std::string& specification) const;
+    Value format_string(const std::string& text, const std::vector<Value>& arguments,
+                        const std::vector<std::pair<int, Value>>& keywords);
+    Value percent_format(const std::string& text, const Value& right);
     /// The items of an iterable, materialised.
     std::vector<Value> items_of(const Value& iterable);
     std::int64_t to_integer(const Value& value, const char* what) const;
@@ -62,9 +66,27 @@ class Evaluator {
     void accumulate_into(const Ref<Tile>& destination, Op op, const Value& value);
     Value binary_tiles(AluOp op, const Value& a, const Value& b, OpRequest request,
                        std::optional<DType> dtype);
+    /// The request of an elementwise operation of a tile with a tile or number, broadcasting; the
+    /// dtype defaults to the promoted one.
+    OpRequest binary_request(AluOp op, const Value& a, const Value& b, OpRequest request,
+                             std::optional<DType> dtype);
+    /// Number of the next draw of random numbers, and the seed they follow.
+    std::uint64_t next_draw() { return draws_++; }
+    std::uint64_t seed() const { return seed_; }
+    void reseed(std::uint64_t seed) {
+        seed_ = seed;
+        draws_ = 0;
+    }
+    const ApiTable& api() const { return table_; }
+    /// The launch grid and where in it this instance stands.
+    const std::vector<std::int64_t>& grid() const { return options_.grid; }
+    const std::vector<std::int64_t>& program() const { return program_; }
+    int core_version() const { return options_.core_version; }
+    /// True inside a loop of the kernel; the launch grid is none.
+    bool in_loop() { return builder_.loops().depth() > (options_.grid.empty() ? 0 : 1); }
     OpRequest request_here(Opcode opcode) const;
     OpRequest resolve_loop_reduce(const OpRequest& request, const Ref<Tile>& destination);
-    Ref<Tile> index_tile(const Tile& tile, const Value& index);
+    Ref<Tile> index_tile(const Ref<Tile>& tile, const Value& index);
     Value pending(OpRequest request);
 
     // Operators and calls
@@ -112,7 +134,9 @@ class Evaluator {
     Value arithmetic(Op op, const Value& a, const Value& b);
     Value integer_arithmetic(Op op, std::int64_t a, std::int64_t b);
     Value sequence_operator(Op op, const Value& a, const Value& b);
+    Value compare_here(Op op, const Value& a, const Value& b);
     Value affine_operator(Op op, const Value& a, const Value& b);
+    Value dynamic_operator(Op op, const Value& a, const Value& b);
     Value mask_operator(Op op, const Value& a, const Value& b);
     Value index_affine(const Affine& affine, const Value& index);
     Value index_sequence(const Value& base, const Value& index);
@@ -121,6 +145,8 @@ class Evaluator {
     Value evaluate_call(const Node& node);
     Value call_api(int index, const Node& node);
     static Value run_handler(ApiCall& call);
+    Value call_token(TokenId id, std::vector<Value>& arguments,
+                     std::vector<std::pair<int, Value>>& keywords);
     Value call_function(Function& function, std::vector<Value>& arguments,
                         std::vector<std::pair<int, Value>>& keywords);
     void bind(const Function& function, std::vector<Value>& arguments,
@@ -142,6 +168,7 @@ class Evaluator {
     // Statements (evaluator_statements.cpp)
     Flow execute(const std::vector<Step*>& block);
     Flow execute(const Step& step);
+    Flow execute_if(const Step& step);
     Flow execute_for(const Step& step);
     Flow execute_while(const Step& step);
     Flow execute_body(const Step& step, bool& stop);
@@ -163,9 +190,11 @@ class Evaluator {
                                       const std::vector<Argument>& arguments);
     Value scalar_value(const Argument& argument);
     Value literal_value(const LiteralArgument& literal);
+    std::vector<Ref<Tile>> run_instances(Function& function, const std::vector<Value>& values);
     void collect_outputs(const Value& result, std::vector<Ref<Tile>>& outputs);
 
     TraceOptions options_;
+    const ApiTable& table_;
     Heap heap_;
     Builder builder_;
     std::unique_ptr<Code> code_;
@@ -176,6 +205,10 @@ class Evaluator {
     int call_depth_ = 0;
     int nesting_ = 0;
     std::int64_t steps_ = 0;
+    std::uint64_t seed_ = 0;
+    std::uint64_t draws_ = 0;
+    std::vector<std::int64_t> program_;  ///< program ids
+    std::vector<bool> mutable_;          ///< parameters that are nt.mutable_tensor
     int line_ = 0;
     int column_ = 0;
     int site_ = -1;

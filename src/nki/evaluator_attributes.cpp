@@ -15,8 +15,8 @@ namespace {
         .raise();
 }
 
-[[noreturn]] void unknown_name(ModuleId module, const std::string& name) {
-    const std::string near = nearest_word(name, module_names(module));
+[[noreturn]] void unknown_name(const ApiTable& api, ModuleId module, const std::string& name) {
+    const std::string near = nearest_word(name, module_names(api, module));
     const std::string_view path = module_path(module);
     unsupported("unknown_api",
                 fmt::format("{} has no '{}'{}", path, name,
@@ -55,6 +55,29 @@ bool is_method(Kind kind, const std::string& name) {
     }
 }
 
+struct FloatRange {
+    double largest;
+    double epsilon;
+    double smallest;  ///< normal
+};
+
+FloatRange float_range(DType dtype) {
+    switch (dtype) {
+        case DType::kBFloat16:
+            return {0x1.fep127, 0x1p-7, 0x1p-126};
+        case DType::kFloat16:
+            return {65504.0, 0x1p-10, 0x1p-14};
+        case DType::kTFloat32:
+            return {0x1.ffcp127, 0x1p-10, 0x1p-126};
+        case DType::kFloat8E4M3:
+            return {240.0, 0x1p-3, 0x1p-6};
+        case DType::kFloat8E5M2:
+            return {57344.0, 0x1p-2, 0x1p-14};
+        default:
+            return {0x1.fffffep127, 0x1p-23, 0x1p-126};
+    }
+}
+
 int grid_axis(const std::string& name) {
     // The axes of nl.mgrid by name (NKI documentation, nki.language.mgrid).
     static constexpr const char* kAxes[] = {"p", "x", "y", "z", "w"};
@@ -72,11 +95,8 @@ Value Evaluator::attribute(const Value& base, int name_id) {
     switch (base.kind()) {
         case Kind::kModule: {
             const auto module = static_cast<ModuleId>(base.integer());
-            if (module == ModuleId::kCompiler)
-                unsupported("unknown_api", fmt::format("nki.compiler.{} is not supported", name))
-                    .raise();
-            const std::optional<Value> value = module_attribute(module, name);
-            if (!value) unknown_name(module, name);
+            const std::optional<Value> value = module_attribute(table_, module, name);
+            if (!value) unknown_name(table_, module, name);
             return *value;
         }
         case Kind::kPending:
@@ -123,9 +143,12 @@ Value Evaluator::attribute(const Value& base, int name_id) {
             break;
         case Kind::kToken:
             if (base.integer() == static_cast<int>(TokenId::kFinfoValue)) {
-                if (name == "max") return Value::number(std::numeric_limits<float>::max());
-                if (name == "min") return Value::number(-std::numeric_limits<float>::max());
-                if (name == "eps") return Value::number(std::numeric_limits<float>::epsilon());
+                const FloatRange range = float_range(base.dtype().value_or(DType::kFloat32));
+                if (name == "max") return Value::number(range.largest);
+                if (name == "min") return Value::number(-range.largest);
+                if (name == "eps") return Value::number(range.epsilon);
+                if (name == "tiny" || name == "smallest_normal")
+                    return Value::number(range.smallest);
             }
             break;
         case Kind::kOpaque:

@@ -41,10 +41,10 @@ class Restore {
 };
 
 /// Finds the parameter of every argument of an API call; the order is that of the call.
-std::vector<int> bind_api(int index, std::size_t positional,
+std::vector<int> bind_api(const ApiTable& api, int index, std::size_t positional,
                           const std::vector<std::string>& names) {
-    const ApiParameters& parameters = api_parameters(index);
-    const std::string_view function = api_table()[index].name;
+    const ApiParameters& parameters = api.parameters(index);
+    const std::string_view function = api[index].name;
     std::vector<int> binding;
     std::vector<bool> taken(parameters.list.size());
     for (std::size_t k = 0; k < positional; ++k) {
@@ -113,7 +113,7 @@ Value Evaluator::evaluate_call(const Node& node) {
 }
 
 Value Evaluator::call_api(int index, const Node& node) {
-    const ApiEntry& entry = api_table()[index];
+    const ApiEntry& entry = table_[index];
     line_ = node.line;
     column_ = node.column;
     if (node.cached_key != index) {
@@ -123,7 +123,7 @@ Value Evaluator::call_api(int index, const Node& node) {
         for (const int keyword : node.keywords) names.push_back(name(keyword));
         if (entry.handler == nullptr)
             unsupported("unknown_api", fmt::format("{} is not supported", entry.name)).raise();
-        node.cached_binding = bind_api(index, node.kids.size() - 1 - names.size(), names);
+        node.cached_binding = bind_api(table_, index, node.kids.size() - 1 - names.size(), names);
         node.cached_key = index;
     }
     ApiCall call(*this, index);
@@ -165,14 +165,14 @@ Value Evaluator::dispatch(const Value& callee, std::vector<Value>& arguments, Ke
             return call_method(callee.as<Method>(), arguments, keywords);
         case Kind::kApi: {
             const int index = static_cast<int>(callee.integer());
-            const ApiEntry& entry = api_table()[index];
+            const ApiEntry& entry = table_[index];
             const Restore<int> restore(api_);
             api_ = index;
             if (entry.handler == nullptr)
                 unsupported("unknown_api", fmt::format("{} is not supported", entry.name)).raise();
             std::vector<std::string> names;
             for (const auto& [keyword, value] : keywords) names.push_back(name(keyword));
-            const std::vector<int> binding = bind_api(index, arguments.size(), names);
+            const std::vector<int> binding = bind_api(table_, index, arguments.size(), names);
             ApiCall call(*this, index);
             for (std::size_t k = 0; k < arguments.size(); ++k)
                 call.arguments()[binding[k]] = arguments[k];
@@ -193,17 +193,81 @@ Value Evaluator::dispatch(const Value& callee, std::vector<Value>& arguments, Ke
                         return Value::token(Kind::kDType, static_cast<int>(*dtype));
                 rejected("type_error", "not a dtype: " + repr(arguments[0])).raise();
             }
-            if (callee.integer() == static_cast<int>(TokenId::kFinfo))
-                return Value::token(Kind::kToken, static_cast<int>(TokenId::kFinfoValue));
+            if (callee.integer() == static_cast<int>(TokenId::kFinfo)) {
+                Value made = Value::token(Kind::kToken, static_cast<int>(TokenId::kFinfoValue));
+                if (arguments.size() == 1 && arguments[0].is(Kind::kDType))
+                    made.set_dtype(static_cast<DType>(arguments[0].integer()));
+                return made;
+            }
             if (callee.integer() == static_cast<int>(TokenId::kNamedScope)) return callee;
+            if (callee.integer() >= static_cast<int>(TokenId::kPartial))
+                return call_token(static_cast<TokenId>(callee.integer()), arguments, keywords);
             break;
+        case Kind::kPartial: {
+            const Partial& partial = callee.as<Partial>();
+            std::vector<Value> all = partial.arguments;
+            all.insert(all.end(), arguments.begin(), arguments.end());
+            Keywords given = partial.keywords;
+            for (auto& [keyword, value] : keywords) {
+                const int id = keyword;
+                const auto same = std::find_if(given.begin(), given.end(),
+                                               [&](const auto& k) { return k.first == id; });
+                if (same == given.end()) {
+                    given.emplace_back(keyword, std::move(value));
+                } else {
+                    same->second = std::move(value);
+                }
+            }
+            return dispatch(partial.function, all, given);
+        }
         default:
             break;
     }
     rejected("type_error", fmt::format("'{}' is not callable", kind_name(callee.kind()))).raise();
 }
 
+/// functools.partial and reduce, sizeinbytes of the NKI constants, scalar of nki.typing.
+Value Evaluator::call_token(TokenId id, std::vector<Value>& arguments, Keywords& keywords) {
+    if (arguments.empty()) rejected("type_error", "an argument is missing").raise();
+    switch (id) {
+        case TokenId::kPartial: {
+            const Ref<Partial> made = heap_.make<Partial>();
+            made->function = arguments[0];
+            for (std::size_t k = 1; k < arguments.size(); ++k)
+                made->arguments.push_back(kept(arguments[k]));
+            for (auto& [keyword, value] : keywords)
+                made->keywords.emplace_back(keyword, kept(std::move(value)));
+            return Value::object(Kind::kPartial, made);
+        }
+        case TokenId::kReduce: {
+            if (arguments.size() < 2) rejected("type_error", "reduce() needs an iterable").raise();
+            const std::vector<Value> items = items_of(arguments[1]);
+            std::size_t next = 0;
+            if (arguments.size() < 3 && items.empty())
+                rejected("type_error", "reduce() of an empty sequence").raise();
+            Value total = arguments.size() > 2 ? arguments[2] : items[next++];
+            for (; next < items.size(); ++next) {
+                tick();
+                total = call(arguments[0], {total, items[next]});
+            }
+            return total;
+        }
+        case TokenId::kSizeInBytes:
+            if (!arguments[0].is(Kind::kDType)) rejected("type_error", "not a dtype").raise();
+            return Value::integer(size_of(static_cast<DType>(arguments[0].integer())));
+        default:
+            break;
+    }
+    if (arguments[0].is(Kind::kTile) || arguments[0].is(Kind::kPending)) return arguments[0];
+    unsupported("python_feature", "a condition that the device computes")
+        .remedy("loop over a range; values are not known when the kernel is compiled")
+        .raise();
+}
+
 Value Evaluator::call(const Value& callee, std::vector<Value> arguments) {
+    const Restore<int> restore_line(line_);
+    const Restore<int> restore_column(column_);
+    const Restore<int> restore_site(site_);
     Keywords keywords;
     return dispatch(callee, arguments, keywords);
 }

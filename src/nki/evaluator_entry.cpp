@@ -16,15 +16,16 @@ constexpr std::int64_t kHeapBytes = 64 * 1024 * 1024;
 
 Evaluator::Evaluator(const Module& module, const TraceOptions& options)
     : options_(options),
+      table_(options.api != nullptr ? *options.api : nki1_api()),
       heap_(std::min(kHeapBytes, options.limits.memory_bytes)),
       builder_(heap_, options.limits),
       code_(lower(module, heap_)) {
     globals_ = heap_.make<Environment>();
     globals_->slots.resize(static_cast<std::size_t>(code_->module->slots));
-    for (const ApiEntry& entry : api_table())
+    for (const ApiEntry& entry : table_.entries())
         api_ids_.push_back(builder_.api_index(std::string(entry.name)));
     operator_api_ = builder_.api_index("operator");
-    arange_api_ = find_api("nl.arange");
+    arange_api_ = table_.find("nl.arange");
 }
 
 void Evaluator::out_of_steps() const {
@@ -39,7 +40,7 @@ Finding Evaluator::locate(Finding finding) const {
         finding.line = line_;
         finding.column = column_;
     }
-    if (finding.operation.empty() && api_ >= 0) finding.operation = api_table()[api_].name;
+    if (finding.operation.empty() && api_ >= 0) finding.operation = table_[api_].name;
     return finding;
 }
 
@@ -102,11 +103,9 @@ std::vector<Value> Evaluator::make_arguments(const Function& function,
                                              const std::vector<Argument>& arguments) {
     std::vector<std::string> names;
     for (const ParameterCode& parameter : function.code->parameters) {
-        if (parameter.annotation.ends_with("mutable_tensor"))
-            unsupported("python_feature", "nt.mutable_tensor parameters are not supported")
-                .at(function.code->line, 1)
-                .raise();
-        if (parameter.kind == ParameterKind::kPositional) names.push_back(name(parameter.name));
+        if (parameter.kind != ParameterKind::kPositional) continue;
+        names.push_back(name(parameter.name));
+        mutable_.push_back(parameter.annotation.ends_with("mutable_tensor"));
     }
     std::vector<Value> values;
     int tensors = 0;
@@ -122,6 +121,7 @@ std::vector<Value> Evaluator::make_arguments(const Function& function,
             spec.context = 0;
             const TensorId id = builder_.allocate(std::move(spec));
             builder_.program().tensors[id].argument = tensors++;
+            if (k < mutable_.size() && mutable_[k]) builder_.make_mutable(id);
             values.push_back(Value::tile(builder_.whole(id)));
         } else {
             values.push_back(scalar_value(arguments[k]));
@@ -150,6 +150,53 @@ void Evaluator::collect_outputs(const Value& result, std::vector<Ref<Tile>>& out
     outputs.push_back(result.ref<Tile>());
 }
 
+/// Runs the kernel once for every program of the grid; returns the outputs, which all share. The
+/// instances count as iterations that may run in any order.
+std::vector<Ref<Tile>> Evaluator::run_instances(Function& function,
+                                                const std::vector<Value>& values) {
+    constexpr std::int64_t kMaxPrograms = 65'536;
+    std::int64_t programs = 1;
+    for (const std::int64_t size : options_.grid) {
+        if (size < 1) rejected("value_error", "a launch grid needs sizes above 0").raise();
+        programs = checked_multiply(programs, size);
+    }
+    if (programs > kMaxPrograms)
+        exhausted("memory", "the launch grid has too many programs").limit(kMaxPrograms).raise();
+    const bool grid = !options_.grid.empty();
+    if (grid)
+        builder_.loops().enter(&options_, LoopKind::kAffine, "program_id", programs,
+                               function.code->line);
+    std::vector<Ref<Tile>> outputs;
+    program_.assign(options_.grid.size(), 0);
+    for (std::int64_t number = 0; number < programs; ++number) {
+        if (grid) builder_.loops().next_iteration();
+        std::int64_t rest = number;
+        for (std::size_t d = program_.size(); d-- > 0;) {
+            program_[d] = rest % options_.grid[d];
+            rest /= options_.grid[d];
+        }
+        builder_.start_instance();
+        std::vector<Value> arguments = values;
+        std::vector<std::pair<int, Value>> keywords;
+        const Value result = kept(call_function(function, arguments, keywords));
+        std::vector<Ref<Tile>> returned;
+        collect_outputs(result, returned);
+        if (number == 0) {
+            outputs = std::move(returned);
+            continue;
+        }
+        bool same = outputs.size() == returned.size();
+        for (std::size_t k = 0; same && k < outputs.size(); ++k)
+            same = outputs[k]->tensor == returned[k]->tensor;
+        if (!same)
+            rejected("output_type", "the program instances return different tensors")
+                .remedy("return tensors created with buffer=nl.shared_hbm by every instance")
+                .raise();
+    }
+    if (grid) builder_.loops().leave();
+    return outputs;
+}
+
 Program Evaluator::run(const std::vector<Argument>& arguments) {
     Frame frame;
     frame.environment = globals_.get();
@@ -159,12 +206,9 @@ Program Evaluator::run(const std::vector<Argument>& arguments) {
     in_kernel_ = true;
     line_ = function.code->line;
     column_ = 1;
-    std::vector<Value> values = make_arguments(function, arguments);
-    std::vector<std::pair<int, Value>> keywords;
-    const Value result = kept(call_function(function, values, keywords));
+    const std::vector<Value> values = make_arguments(function, arguments);
+    const std::vector<Ref<Tile>> outputs = run_instances(function, values);
     frame_ = nullptr;
-    std::vector<Ref<Tile>> outputs;
-    collect_outputs(result, outputs);
     builder_.finish(outputs);
     Program program = std::move(builder_.program());
     program.steps = steps_;

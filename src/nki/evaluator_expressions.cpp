@@ -61,10 +61,17 @@ Value Evaluator::evaluate_here(const Node& node) {
         case NodeKind::kOr: {
             const bool stop_at = node.kind == NodeKind::kOr;
             Value value;
+            std::uint8_t marks = 0;
             for (std::size_t k = 0; k < node.kids.size(); ++k) {
-                value = evaluate(*node.kids[k]);
-                if (k + 1 < node.kids.size() && truth(value) == stop_at) break;
+                const Value operand = evaluate(*node.kids[k]);
+                // Comparisons of indices joined by `and` are a mask, as by &.
+                const bool joins = !stop_at && value.is(Kind::kMask) && operand.is(Kind::kMask);
+                value = joins ? binary(Op::kBitAnd, value, operand) : operand;
+                marks |= value.marks();
+                if (k + 1 == node.kids.size() || (!stop_at && value.is(Kind::kMask))) continue;
+                if (truth(value) == stop_at) break;
             }
+            if (marks != 0 && value.is_integer()) value.set_marks(marks);
             return value;
         }
         case NodeKind::kCompare:
@@ -221,7 +228,11 @@ Value Evaluator::evaluate_formatted(const Node& node) {
     std::string text;
     for (const Node* kid : node.kids) {
         if (kid->kind == NodeKind::kFormattedValue) {
-            text += str(evaluate(*kid->kids[0]));
+            const Value value = evaluate(*kid->kids[0]);
+            const std::string specification = kid->kids.size() > 1 && kid->kids[1] != nullptr
+                                                  ? str(evaluate(*kid->kids[1]))
+                                                  : kid->text;
+            text += kid->collection == 'r' ? repr(value) : format_value(value, specification);
         } else {
             text += str(evaluate(*kid));
         }

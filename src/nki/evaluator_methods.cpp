@@ -25,6 +25,8 @@ Value Evaluator::call_method(Method& method, std::vector<Value>& arguments, Keyw
     const Value& self = method.self;
     if (self.is(Kind::kTile) || self.is(Kind::kPending))
         return tile_method(name, self, arguments, keywords);
+    if (self.is(Kind::kString) && name == "format")
+        return format_string(self.as<String>().text, arguments, keywords);
     for (auto& [keyword, value] : keywords) {
         if (this->name(keyword) != "default")
             unsupported("python_feature", fmt::format("keyword arguments of {}()", name)).raise();
@@ -116,7 +118,7 @@ Value Evaluator::tile_method(const std::string& name, const Value& self,
                                               : nullptr;
     if (api == nullptr)
         unsupported("unknown_api", fmt::format("tile.{}() is not supported", name)).raise();
-    return dispatch(Value::token(Kind::kApi, find_api(api)), all, keywords);
+    return dispatch(Value::token(Kind::kApi, table_.find(api)), all, keywords);
 }
 
 Value Evaluator::string_method(const std::string& name, const std::string& text,
@@ -147,6 +149,38 @@ Value Evaluator::string_method(const std::string& name, const std::string& text,
         }
         tick(static_cast<std::int64_t>(joined.size() / 16));
         return string(std::move(joined));
+    }
+    if (name == "replace" && arguments.size() == 2) {
+        const std::string& from = argument(0);
+        const std::string& to = argument(1);
+        if (from.empty()) rejected("value_error", "str.replace() of an empty string").raise();
+        std::string out;
+        std::size_t at = 0;
+        for (std::size_t hit = text.find(from); hit != std::string::npos;
+             hit = text.find(from, at)) {
+            out += text.substr(at, hit - at) + to;
+            at = hit + from.size();
+            if (out.size() > 4'000'000) exhausted("memory", "a string is too long").raise();
+        }
+        return string(out + text.substr(at));
+    }
+    if (name == "split") {
+        std::vector<Value> parts;
+        const std::string by = arguments.empty() ? " " : argument(0);
+        if (by.empty()) rejected("value_error", "str.split() by an empty string").raise();
+        std::size_t at = 0;
+        while (true) {
+            const std::size_t hit = std::min(text.find(by, at), text.size());
+            if (hit > at || !arguments.empty()) parts.push_back(string(text.substr(at, hit - at)));
+            if (hit == text.size()) break;
+            at = hit + by.size();
+        }
+        return list(std::move(parts));
+    }
+    if (name == "strip" && arguments.empty()) {
+        const std::size_t from = text.find_first_not_of(" \t\n\r");
+        if (from == std::string::npos) return string({});
+        return string(text.substr(from, text.find_last_not_of(" \t\n\r") - from + 1));
     }
     unsupported("python_feature", fmt::format("str.{}() is not supported", name)).raise();
 }

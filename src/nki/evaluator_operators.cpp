@@ -9,6 +9,12 @@
 namespace accelopt::nki::interp {
 namespace {
 
+DType dtype_of(const Value& tile) {
+    if (tile.is(Kind::kTile)) return tile.as<Tile>().dtype;
+    const Pending& pending = tile.as<Pending>();
+    return pending.done ? pending.done->dtype : pending.request.dtype;
+}
+
 bool is_tile(const Value& value) { return value.is(Kind::kTile) || value.is(Kind::kPending); }
 
 [[noreturn]] void no_operator(Op op, const Value& a, const Value& b) {
@@ -192,8 +198,7 @@ Value Evaluator::sequence_operator(Op op, const Value& a, const Value& b) {
             for (const Value& item : sequence.as<Sequence>().items) items.push_back(item);
         return sequence.is(Kind::kTuple) ? tuple(std::move(items)) : list(std::move(items));
     }
-    if (op == Op::kModulo && a.is(Kind::kString))
-        unsupported("python_feature", "formatting with %").remedy("use an f-string").raise();
+    if (op == Op::kModulo && a.is(Kind::kString)) return percent_format(a.as<String>().text, b);
     no_operator(op, a, b);
 }
 
@@ -223,6 +228,49 @@ Value Evaluator::affine_operator(Op op, const Value& a, const Value& b) {
         .raise();
 }
 
+/// Sums of a tile's values with index expressions and integers, and integer multiples.
+Value Evaluator::dynamic_operator(Op op, const Value& a, const Value& b) {
+    const auto dynamic_of = [&](const Value& value) {
+        const Ref<Dynamic> made = heap_.make<Dynamic>();
+        if (value.is(Kind::kDynamic)) {
+            made->tile = value.as<Dynamic>().tile;
+            made->scale = value.as<Dynamic>().scale;
+            made->offset = value.as<Dynamic>().offset;
+        } else {
+            made->tile = materialise(value);
+        }
+        return made;
+    };
+    const bool left = a.is(Kind::kDynamic) || is_tile(a);
+    const Value& other = left ? b : a;
+    const bool summed = op == Op::kAdd || op == Op::kSubtract;
+    if (other.is(Kind::kAffine) ? summed : other.is_integer() && (summed || op == Op::kMultiply)) {
+        const Ref<Dynamic> made = dynamic_of(left ? a : b);
+        if (op == Op::kMultiply) {
+            made->scale = checked_multiply(made->scale, other.integer());
+            made->offset = scale(made->offset, other.integer());
+            return Value::object(Kind::kDynamic, made);
+        }
+        AffineExpr term;
+        if (other.is(Kind::kAffine)) {
+            term = other.as<Affine>().expr;
+        } else {
+            term.constant = other.integer();
+        }
+        if (op == Op::kSubtract && left) term = scale(term, -1);
+        if (op == Op::kSubtract && !left) {
+            made->scale = checked_subtract(0, made->scale);
+            made->offset = scale(made->offset, -1);
+        }
+        made->offset = add(made->offset, term);
+        return Value::object(Kind::kDynamic, made);
+    }
+    unsupported("python_feature", fmt::format("an index that joins a tensor and '{}' by {}",
+                                              kind_name(other.kind()), op_text(op)))
+        .remedy("compute it with nisa.iota and elementwise operations first")
+        .raise();
+}
+
 Value Evaluator::mask_operator(Op op, const Value& a, const Value& b) {
     const auto mask_of = [](const Value& value) {
         if (value.is(Kind::kMask)) return value.as<Mask>().expr;
@@ -240,6 +288,7 @@ Value Evaluator::mask_operator(Op op, const Value& a, const Value& b) {
             .raise();
     MaskExpr joined = mask_of(a);
     const MaskExpr other = mask_of(b);
+    joined.comparisons += other.comparisons;
     joined.never = joined.never || other.never;
     joined.terms.insert(joined.terms.end(), other.terms.begin(), other.terms.end());
     if (joined.terms.size() > 64)
@@ -250,7 +299,18 @@ Value Evaluator::mask_operator(Op op, const Value& a, const Value& b) {
 }
 
 Value Evaluator::binary(Op op, const Value& a, const Value& b) {
-    if (a.is_number() && b.is_number()) return arithmetic(op, a, b);
+    if (a.is_number() && b.is_number()) {
+        const auto marks = static_cast<std::uint8_t>(a.marks() | b.marks());
+        if (marks == 0) return arithmetic(op, a, b);
+        Value result = arithmetic(op, a, b);
+        const bool affine = op == Op::kAdd || op == Op::kSubtract ||
+                            (op == Op::kMultiply && (a.marks() == 0 || b.marks() == 0));
+        result.set_marks(affine ? marks : static_cast<std::uint8_t>(marks | Value::kNotAffine));
+        return result;
+    }
+    if (a.is(Kind::kDynamic) || b.is(Kind::kDynamic) || (is_tile(a) && b.is(Kind::kAffine)) ||
+        (is_tile(b) && a.is(Kind::kAffine)))
+        return dynamic_operator(op, a, b);
     if (is_tile(a) || is_tile(b)) {
         const AluOp alu = alu_of(op);
         const bool other_fits = (is_tile(a) || a.is_number()) && (is_tile(b) || b.is_number());
@@ -277,7 +337,17 @@ Value Evaluator::binary(Op op, const Value& a, const Value& b) {
 }
 
 Value Evaluator::unary(Op op, const Value& a) {
-    if (op == Op::kNot) return Value::boolean(!truth(a));
+    if (op == Op::kNot) {
+        Value result = Value::boolean(!truth(a));
+        result.set_marks(a.marks());
+        return result;
+    }
+    if (a.is_integer() && a.marks() != 0 && op != Op::kInvert) {
+        Value result = op == Op::kNegative ? Value::integer(checked_subtract(0, a.integer()))
+                                           : Value::integer(a.integer());
+        result.set_marks(a.marks());
+        return result;
+    }
     if (a.is_integer()) {
         if (op == Op::kNegative) return Value::integer(checked_subtract(0, a.integer()));
         if (op == Op::kPositive) return Value::integer(a.integer());
@@ -293,7 +363,7 @@ Value Evaluator::unary(Op op, const Value& a) {
         if (op == Op::kPositive) return a;
         if (op == Op::kNegative)
             return binary_tiles(AluOp::kMultiply, a, Value::number(-1.0),
-                                request_here(Opcode::kTensorScalar), std::nullopt);
+                                request_here(Opcode::kTensorScalar), dtype_of(a));
         OpRequest request = request_here(Opcode::kActivation);
         const Ref<Tile> source = builder_.settle(materialise(a), request);
         request.function =
@@ -310,6 +380,13 @@ Value Evaluator::unary(Op op, const Value& a) {
 }
 
 Value Evaluator::compare(Op op, const Value& a, const Value& b) {
+    Value result = compare_here(op, a, b);
+    if ((a.marks() | b.marks()) != 0 && result.is(Kind::kBool))
+        result.set_marks(static_cast<std::uint8_t>(a.marks() | b.marks()));
+    return result;
+}
+
+Value Evaluator::compare_here(Op op, const Value& a, const Value& b) {
     switch (op) {
         case Op::kIs:
         case Op::kIsNot: {

@@ -44,7 +44,7 @@ Evaluator::Flow Evaluator::execute(const Step& step) {
         case StmtKind::kWhile:
             return execute_while(step);
         case StmtKind::kIf:
-            return execute(truth(evaluate(*step.value)) ? step.body : step.otherwise);
+            return execute_if(step);
         case StmtKind::kReturn:
             if (frame_->environment == globals_.get())
                 rejected("value_error", "'return' outside of a function").raise();
@@ -125,6 +125,7 @@ Evaluator::Flow Evaluator::execute_for(const Step& step) {
         if (is_range) {
             Value index = Value::integer(range.start + k * range.step);
             index.set_loop(scope.depth());
+            if (range.kind != LoopKind::kStatic) index.set_marks(Value::kSymbolic);
             assign(target, std::move(index));
         } else {
             assign(target, items[k]);
@@ -143,7 +144,14 @@ Evaluator::Flow Evaluator::execute_while(const Step& step) {
         builder_.loops().next_iteration();
         line_ = step.line;
         column_ = step.column;
-        if (!truth(evaluate(*step.value))) break;
+        const Value test = evaluate(*step.value);
+        if (test.is(Kind::kTile) || test.is(Kind::kPending))
+            rejected("while_loop_requires_unconditional_entry",
+                     "a while loop cannot test the value of a tensor before its first iteration")
+                .at(step.line, step.column)
+                .remedy("loop over a range: the number of iterations must be known")
+                .raise();
+        if (!truth(test)) break;
         if (execute_body(step, stop) == Flow::kReturn) return Flow::kReturn;
     }
     if (!stop && !step.otherwise.empty()) return execute(step.otherwise);
@@ -170,6 +178,40 @@ void Evaluator::execute_assert(const Step& step) {
     rejected("assertion_failed", std::move(message)).at(step.line, step.column).raise();
 }
 
+namespace {
+
+bool is_decorator(const ApiEntry& entry) {
+    return entry.handler == api::decorator || entry.handler == api::compiler_decorator ||
+           entry.handler == api::force_auto_alloc;
+}
+
+/// Leaves the branch of an `if` however its body ends.
+class BranchScope {
+  public:
+    BranchScope(Builder& builder, bool enter) : builder_(builder), entered_(enter) {
+        if (entered_) builder_.enter_branch();
+    }
+    BranchScope(const BranchScope&) = delete;
+    BranchScope& operator=(const BranchScope&) = delete;
+    ~BranchScope() {
+        if (entered_) builder_.leave_branch();
+    }
+
+  private:
+    Builder& builder_;
+    bool entered_;
+};
+
+}  // namespace
+
+/// An `if` on a loop variable is a branch on the device, with a scope of its own.
+Evaluator::Flow Evaluator::execute_if(const Step& step) {
+    const Value test = evaluate(*step.value);
+    const bool chosen = truth(test);
+    const BranchScope scope(builder_, in_kernel_ && (test.marks() & Value::kSymbolic) != 0);
+    return execute(chosen ? step.body : step.otherwise);
+}
+
 void Evaluator::execute_function(const Step& step) {
     const Ref<Function> function = heap_.make<Function>();
     function->code = step.function;
@@ -180,14 +222,15 @@ void Evaluator::execute_function(const Step& step) {
     Value result = Value::object(Kind::kFunction, function);
     for (auto it = step.decorators.rbegin(); it != step.decorators.rend(); ++it) {
         const Value decorator = evaluate(**it);
-        const bool known =
-            decorator.is(Kind::kApi) && api_table()[decorator.integer()].handler == api::decorator;
+        const bool known = decorator.is(Kind::kApi) && is_decorator(table_[decorator.integer()]);
         if (!known)
             unsupported("python_feature", "this decorator is not supported")
                 .at((*it)->line, (*it)->column)
                 .remedy("use @nki.jit")
                 .raise();
-        function->kernel = true;
+        const ApiEntry& entry = table_[decorator.integer()];
+        function->kernel = function->kernel || entry.handler == api::decorator;
+        if (entry.handler == api::force_auto_alloc) builder_.ignore_allocations();
     }
     assign(*step.targets[0], result);
     if (call_depth_ == 0) functions_.push_back(function);
@@ -204,7 +247,7 @@ void Evaluator::execute_import(const Step& step) {
                 assign(*target, Value::token(Kind::kOpaque, 0));
                 continue;
             }
-            const std::optional<Value> value = module_attribute(module, path);
+            const std::optional<Value> value = module_attribute(table_, module, path);
             if (value) {
                 assign(*target, *value);
             } else {
@@ -296,7 +339,7 @@ void Evaluator::unpack(const Node& target, const Value& value) {
 void Evaluator::assign_item(const Value& base, const Value& index, Value value) {
     switch (base.kind()) {
         case Kind::kTile:
-            store_into(index_tile(base.as<Tile>(), index), value);
+            store_into(index_tile(base.ref<Tile>(), index), value);
             return;
         case Kind::kList: {
             Sequence& sequence = base.as<Sequence>();
@@ -334,7 +377,7 @@ void Evaluator::execute_augmented(const Step& step) {
         line_ = target.line;
         column_ = target.column;
         if (base.is(Kind::kTile)) {
-            const Ref<Tile> destination = index_tile(base.as<Tile>(), index);
+            const Ref<Tile> destination = index_tile(base.ref<Tile>(), index);
             const Value value = evaluate(*step.value);
             line_ = step.line;
             column_ = step.column;

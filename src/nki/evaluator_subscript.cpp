@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "nki/api.h"
 #include "nki/evaluator.h"
 #include "nki/failure.h"
 
@@ -111,13 +112,15 @@ Value Evaluator::index_sequence(const Value& base, const Value& index) {
     return base.is(Kind::kTuple) ? tuple(std::move(items)) : list(std::move(items));
 }
 
-Ref<Tile> Evaluator::index_tile(const Tile& tile, const Value& index) {
+Ref<Tile> Evaluator::index_tile(const Ref<Tile>& broadcast, const Value& index) {
+    const Tile& tile = *broadcast;
     std::vector<Value> values;
     if (index.is(Kind::kTuple) && !index.as<Sequence>().grid) {
         values = index.as<Sequence>().items;
     } else {
         values.push_back(index);
     }
+    static const AffineExpr kNoOffset;
     std::vector<IndexItem> items;
     items.reserve(values.size());
     for (const Value& value : values) {
@@ -144,15 +147,30 @@ Ref<Tile> Evaluator::index_tile(const Tile& tile, const Value& index) {
             item.kind = IndexItem::Kind::kEllipsis;
         } else if (is_newaxis(value)) {
             item.kind = IndexItem::Kind::kNewAxis;
-        } else if (value.is(Kind::kTile) || value.is(Kind::kPending)) {
-            unsupported("python_feature", "indexing a tensor by the values of another tensor")
-                .raise();
+        } else if (value.is(Kind::kTile) || value.is(Kind::kPending) || value.is(Kind::kDynamic)) {
+            const bool plain = !value.is(Kind::kDynamic);
+            item.kind = IndexItem::Kind::kDynamic;
+            item.affine = plain ? &kNoOffset : &value.as<Dynamic>().offset;
+            item.tile = plain ? materialise(value) : value.as<Dynamic>().tile;
+            if (!plain) item.scale = value.as<Dynamic>().scale;
+            if (is_float(item.tile->dtype))
+                rejected("type_error", fmt::format("a tensor cannot be indexed by {} values",
+                                                   to_string(item.tile->dtype)))
+                    .shape(item.tile->shape())
+                    .remedy("index with an integer tile")
+                    .raise();
         } else {
             rejected("type_error",
                      fmt::format("a tensor cannot be indexed by '{}'", kind_name(value.kind())))
                 .raise();
         }
         items.push_back(item);
+    }
+    if (tile.broadcast_partitions > 0) {
+        // A broadcast over partitions that is to be indexed has to be made.
+        const Ref<Tile> made =
+            builder_.settle(broadcast, request_here(Opcode::kPartitionBroadcast));
+        return interp::subscript(heap_, *made, items, builder_.describe(*made));
     }
     return interp::subscript(heap_, tile, items, builder_.describe(tile));
 }
@@ -194,9 +212,9 @@ std::vector<AffineExpr> grid_of(const std::vector<Value>& slices) {
 Value Evaluator::subscript(const Value& base, const Value& index) {
     switch (base.kind()) {
         case Kind::kTile:
-            return Value::tile(index_tile(*materialise(base), index));
+            return Value::tile(index_tile(materialise(base), index));
         case Kind::kPending:
-            return Value::tile(index_tile(*materialise(base), index));
+            return Value::tile(index_tile(materialise(base), index));
         case Kind::kAffine:
             return index_affine(base.as<Affine>(), index);
         case Kind::kTuple:

@@ -35,7 +35,21 @@ Shape broadcast_shapes(const Shape& a, const Shape& b) {
 bool is_comparison(AluOp op) {
     return op == AluOp::kEqual || op == AluOp::kNotEqual || op == AluOp::kLess ||
            op == AluOp::kLessEqual || op == AluOp::kGreater || op == AluOp::kGreaterEqual ||
-           op == AluOp::kLogicalAnd || op == AluOp::kLogicalOr;
+           op == AluOp::kLogicalAnd || op == AluOp::kLogicalOr || op == AluOp::kLogicalXor;
+}
+
+/// Bitwise operations work on integers only.
+void check_bits(AluOp op, DType result, std::initializer_list<DType> operands) {
+    if (!is_bitwise(op)) return;
+    for (const DType dtype : operands)
+        if (is_float(dtype))
+            rejected("type_error",
+                     fmt::format("{} needs integers, not {}", to_string(op), to_string(dtype)))
+                .raise();
+    if (is_float(result))
+        rejected("type_error", fmt::format("{} cannot give {}", to_string(op), to_string(result)))
+            .remedy("pass dtype=, or operands of one integer dtype")
+            .raise();
 }
 
 bool is_commutative(AluOp op) {
@@ -175,9 +189,10 @@ void Evaluator::store_into(const Ref<Tile>& destination, const Value& value) {
     }
     OpRequest copy = request_here(Opcode::kCopy);
     if (value.is(Kind::kPending) && !value.as<Pending>().done) {
-        // What the mask leaves out is neither computed nor copied.
-        copy.mask = value.as<Pending>().request.mask;
-        copy.masked = value.as<Pending>().request.masked;
+        // What the mask leaves out is neither computed nor copied; an affine_select fills it.
+        const OpRequest& made = value.as<Pending>().request;
+        copy.mask = made.prefill ? made.prefill_mask : made.mask;
+        copy.masked = made.prefill ? made.prefill_masked : made.masked;
     }
     const Ref<Tile> source = materialise(value);
     if (source->tensor == destination->tensor && source->base == destination->base &&
@@ -252,6 +267,11 @@ void Evaluator::accumulate_into(const Ref<Tile>& destination, Op op, const Value
 
 Value Evaluator::binary_tiles(AluOp op, const Value& a, const Value& b, OpRequest request,
                               std::optional<DType> dtype) {
+    return pending(binary_request(op, a, b, std::move(request), dtype));
+}
+
+OpRequest Evaluator::binary_request(AluOp op, const Value& a, const Value& b, OpRequest request,
+                                    std::optional<DType> dtype) {
     request.op0 = op;
     const auto result_dtype = [&](DType natural) {
         if (dtype) return *dtype;
@@ -259,15 +279,20 @@ Value Evaluator::binary_tiles(AluOp op, const Value& a, const Value& b, OpReques
     };
     if (a.is_number() || b.is_number()) {
         const Value& number = a.is_number() ? a : b;
+        const DType weak = scalar_dtype(number);
         const Ref<Tile> tile = builder_.settle(materialise(a.is_number() ? b : a), request);
         builder_.check_tile(*tile);
         request.opcode = Opcode::kTensorScalar;
         request.operand0.immediate = number.number();
         request.reverse0 = a.is_number() && !is_commutative(op);
         request.shape = tile->shape();
-        request.dtype = result_dtype(promote(tile->dtype, number_dtype(number)));
+        DType natural = promote(tile->dtype, weak);
+        // A Python int among bits has the width of the tile.
+        if (is_bitwise(op) && is_float(natural) && !is_float(weak)) natural = tile->dtype;
+        request.dtype = result_dtype(natural);
+        check_bits(op, request.dtype, {tile->dtype, weak});
         request.add_source(tile);
-        return pending(std::move(request));
+        return request;
     }
     Ref<Tile> x = materialise(a);
     Ref<Tile> y = materialise(b);
@@ -290,6 +315,7 @@ Value Evaluator::binary_tiles(AluOp op, const Value& a, const Value& b, OpReques
     const std::int64_t nx = free_count(sx);
     const std::int64_t ny = free_count(sy);
     request.dtype = result_dtype(promote(x->dtype, y->dtype));
+    check_bits(op, request.dtype, {x->dtype, y->dtype});
     if (nx != ny && std::min(nx, ny) == 1) {
         const bool reversed = nx < ny;
         request.opcode = Opcode::kTensorScalar;
@@ -297,7 +323,7 @@ Value Evaluator::binary_tiles(AluOp op, const Value& a, const Value& b, OpReques
         request.operand0.tile = reversed ? x : y;
         request.reverse0 = reversed && !is_commutative(op);
         request.shape = reversed ? sy : sx;
-        return pending(std::move(request));
+        return request;
     }
     request.opcode = Opcode::kTensorTensor;
     request.shape = nx == ny && sx.size() != sy.size() ? sx : broadcast_shapes(sx, sy);
@@ -310,7 +336,9 @@ Value Evaluator::binary_tiles(AluOp op, const Value& a, const Value& b, OpReques
             .raise();
     request.add_source(x);
     request.add_source(y);
-    return pending(std::move(request));
+    if (request.engine == Engine::kAuto && is_exact_integer(op, request))
+        request.engine = Engine::kGpSimd;
+    return request;
 }
 
 }  // namespace accelopt::nki::interp

@@ -59,6 +59,11 @@ class Subscript {
         view_->buffer = tile.buffer;
         view_->dtype = tile.dtype;
         view_->base = tile.base;
+        if (!tile.dynamic.empty())
+            unsupported("python_feature",
+                        fmt::format("indexing '{}' again after indexing it by a tensor", name))
+                .remedy("give all indices at once")
+                .raise();
     }
 
     Ref<Tile> run(const std::vector<IndexItem>& items) {
@@ -69,7 +74,8 @@ class Subscript {
             if (item.kind == IndexItem::Kind::kEllipsis) ++ellipses;
             if (item.kind != IndexItem::Kind::kEllipsis && item.kind != IndexItem::Kind::kNewAxis)
                 ++consumed;
-            advanced = advanced || item.kind == IndexItem::Kind::kAffine;
+            dynamic_ = dynamic_ || item.kind == IndexItem::Kind::kDynamic;
+            advanced = advanced || dynamic_ || item.kind == IndexItem::Kind::kAffine;
         }
         if (consumed > tile_.rank)
             rejected("value_error", fmt::format("too many indices for '{}': {} for {} dimensions",
@@ -108,6 +114,7 @@ class Subscript {
                     slice(item, axis++);
                     break;
                 case IndexItem::Kind::kAffine:
+                case IndexItem::Kind::kDynamic:
                     break;
             }
         }
@@ -170,10 +177,14 @@ class Subscript {
     }
 
     void run_advanced(const std::vector<IndexItem>& items, int consumed) {
-        if (consumed != tile_.rank || consumed != static_cast<int>(items.size())) mixed();
+        const bool partial = dynamic_ && consumed <= tile_.rank;
+        if ((consumed != tile_.rank && !partial) || consumed != static_cast<int>(items.size()))
+            mixed();
         int rank = 0;
         for (const IndexItem& item : items) {
             if (item.kind == IndexItem::Kind::kSlice) mixed();
+            if (item.kind == IndexItem::Kind::kDynamic)
+                rank = std::max({rank, item.affine->rank, index_rank(*item.tile)});
             if (item.kind != IndexItem::Kind::kAffine) continue;
             if (item.affine->rank == 1)
                 rejected("1d_arange_not_supported",
@@ -183,13 +194,60 @@ class Subscript {
             rank = std::max(rank, item.affine->rank);
         }
         for (int d = 0; d < rank; ++d) append(*view_, {});
-        for (int axis = 0; axis < tile_.rank; ++axis) {
+        for (int axis = 0; axis < consumed; ++axis) {
             if (items[axis].kind == IndexItem::Kind::kAffine) {
                 affine(*items[axis].affine, axis, rank);
+            } else if (items[axis].kind == IndexItem::Kind::kDynamic) {
+                dynamic(items[axis], axis, rank);
             } else {
                 integer(items[axis].start, axis);
             }
         }
+        // data[index]: the axes without an index follow whole.
+        for (int axis = consumed; axis < tile_.rank; ++axis) append(*view_, tile_.dims[axis]);
+    }
+
+    /// A column of a tile counts as [P, 1].
+    static int index_rank(const Tile& index) { return std::max(index.rank, 2); }
+
+    /// An axis indexed by the values of a tile plus an affine expression.
+    void dynamic(const IndexItem& item, int axis, int rank) {
+        const TileDim dim = tile_.dims[axis];
+        DynamicAxis made;
+        made.index = item.tile;
+        made.stride = dim.stride;
+        made.scale = item.scale;
+        made.size = dim.count;
+        made.offset = item.affine->constant;
+        const auto widen = [&](int d, std::int64_t count) {
+            TileDim& to = view_->dims[d];
+            if (count != 1 && to.count != 1 && count != to.count)
+                rejected("value_error",
+                         fmt::format("the indices of '{}' do not broadcast: {} and {}", name_,
+                                     count, to.count))
+                    .raise();
+            to.count = std::max(to.count, count);
+            if (count > 1 && to.tag == AxisTag::kNew) to.tag = dim.tag;
+        };
+        const int shift = rank - index_rank(*item.tile);
+        for (int d = 0; d < item.tile->rank; ++d) {
+            widen(d + shift, item.tile->dims[d].count);
+            made.along_free = made.along_free || (d > 0 && item.tile->dims[d].count > 1);
+            if (item.tile->dims[d].count > 1)
+                made.index_step[d + shift] = item.tile->dims[d].stride;
+        }
+        for (int d = 0; d < item.affine->rank; ++d) {
+            const AffineExpr::Axis& from = item.affine->axes[d];
+            const int to = d + rank - item.affine->rank;
+            widen(to, from.count);
+            if (from.count == 1 || from.coefficient == 0) continue;
+            made.offset_step[to] = from.coefficient;
+            view_->dims[to].stride =
+                checked_add(view_->dims[to].stride, checked_multiply(from.coefficient, dim.stride));
+        }
+        check_near(item.affine->minimum(), item.affine->maximum(), axis);
+        view_->base = checked_add(view_->base, checked_multiply(item.affine->constant, dim.stride));
+        view_->dynamic.push_back(made);
     }
 
     [[noreturn]] void mixed() {
@@ -244,6 +302,7 @@ class Subscript {
     const Tile& tile_;
     const std::string& name_;
     Ref<Tile> view_;
+    bool dynamic_ = false;                      ///< some axis is indexed by a tile
     std::array<bool, kMaxTileDims> nominal_{};  // tag set by a one-element index only
 };
 
@@ -256,6 +315,7 @@ Ref<Tile> copy_of(Heap& heap, const Tile& tile) {
     copy->rank = tile.rank;
     copy->dims = tile.dims;
     copy->outside = tile.outside;
+    copy->dynamic = tile.dynamic;
     return copy;
 }
 
@@ -282,9 +342,16 @@ Ref<Tile> reshape(Heap& heap, const Tile& tile, const std::vector<std::int64_t>&
         bad_shape("reshape", tile, shape);
     const bool on_chip = tile.buffer != Buffer::kHbm;
     const int first = on_chip ? 1 : 0;
-    if (on_chip && (tile.rank == 0 || tile.dims[0].tag != AxisTag::kPartition ||
-                    shape[0] != tile.dims[0].count))
+    if (on_chip && (tile.rank == 0 || tile.dims[0].tag != AxisTag::kPartition))
         bad_shape("reshape", tile, shape);
+    if (on_chip && shape[0] != tile.dims[0].count)
+        rejected("partition_reshape",
+                 fmt::format("a reshape of {} to {} would move elements between partitions",
+                             shape_text(tile.shape()), shape_text(shape)))
+            .shape(tile.shape())
+            .shape(shape)
+            .remedy("keep the first dimension; move data through HBM to change it")
+            .raise();
     std::int64_t expected = 1;
     for (int d = tile.rank - 1; d >= first; --d) {
         if (tile.dims[d].count != 1 && tile.dims[d].stride != expected)
@@ -298,6 +365,18 @@ Ref<Tile> reshape(Heap& heap, const Tile& tile, const std::vector<std::int64_t>&
     for (int d = view->rank - 1; d >= first; --d) {
         view->dims[d] = {shape[d], stride, AxisTag::kFree};
         stride *= shape[d];
+    }
+    return view;
+}
+
+Ref<Tile> permute(Heap& heap, const Tile& tile, const std::vector<int>& order) {
+    Ref<Tile> view = copy_of(heap, tile);
+    for (int d = 0; d < tile.rank; ++d)
+        view->dims[d] = tile.dims[order[static_cast<std::size_t>(d)]];
+    for (AxisBound& bound : view->outside) {
+        const auto step = bound.step;
+        for (int d = 0; d < tile.rank; ++d)
+            bound.step[d] = step[order[static_cast<std::size_t>(d)]];
     }
     return view;
 }

@@ -12,6 +12,10 @@
 
 namespace accelopt::nki {
 
+namespace interp {
+class ApiTable;
+}
+
 /// A finding of the front end; the caller turns it into a protocol::Diagnostic.
 /// `outcome` is "syntax_error", "unsupported", "rejected" or "resource_limit"; `code` is the reason
 /// of the frozen table (unknown_api, tensor_access_out_of_bound, steps, ...).
@@ -59,6 +63,7 @@ struct TraceOptions {
     /// The launch grid, kernel[grid]: every instance is traced, in row-major order of program ids,
     /// into the same outputs. Empty: launched without a grid.
     std::vector<std::int64_t> grid;
+    const interp::ApiTable* api = nullptr;  ///< the functions kernels may call; null: NKI 1
     int core_version = 2;  ///< NeuronCore generation: 2 = Trainium 1, 3 = Trainium 2
 };
 
@@ -71,5 +76,9 @@ Result<Program, Finding> trace(const Module& module, const std::vector<Argument>
 /// Names of all supported API entries ("nl.load", "nisa.activation", ...), sorted: for hints,
 /// prompts and documentation.
 std::vector<std::string> api_entries();
+/// The functions with their parameters, by section, one a line: for prompts. `api` null: NKI 1.
+std::string api_list(const interp::ApiTable* api = nullptr);
+/// The same as a page of Markdown, with engine, shape, dtype and cost of every function.
+std::string api_page(const interp::ApiTable* api = nullptr);
 
 }  // namespace accelopt::nki

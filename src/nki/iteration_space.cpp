@@ -257,6 +257,7 @@ void IterationSpace::set_iota(const AffineExpr& expr) {
 void IterationSpace::restrict_dim(int d, std::int64_t low, std::int64_t high) {
     each_lane([&](Lane& lane) { lane.constant += lane.step[d] * low; });
     count_[d] = high - low;
+    origin_[d] += low;
     for (Draft& draft : operands_) draft.count[d] = count_[d];
 }
 

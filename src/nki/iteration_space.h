@@ -63,6 +63,10 @@ class IterationSpace {
     [[nodiscard]] bool apply_mask();
     /// Drops dims of one element and merges adjacent dims that all operands walk as one.
     void simplify();
+    /// Cuts dim d down to [low, high).
+    void restrict_dim(int d, std::int64_t low, std::int64_t high);
+    /// Where the box that is left starts along dim d as written; before simplify() only.
+    std::int64_t origin(int d) const { return origin_[d]; }
     /// Raises tensor_access_out_of_bound for an index that the mask does not keep inside.
     using NameOf = std::function<std::string(const Tile&)>;
     void check_bounds(const NameOf& name_of) const;
@@ -81,13 +85,13 @@ class IterationSpace {
     bool mergeable(int d) const;
     bool fit_broadcast(Draft& draft) const;
     bool fit_factors(Draft& draft);
-    void restrict_dim(int d, std::int64_t low, std::int64_t high);
     bool holds_under_mask(const Lane& index, std::int64_t size) const;
     template <typename F>
     void each_lane(F&& f);
 
     int rank_ = 0;
     std::array<std::int64_t, kMaxTileDims> count_{};
+    std::array<std::int64_t, kMaxTileDims> origin_{};
     std::uint32_t reduced_ = 0;
     std::vector<Draft> operands_;
     std::vector<Lane> terms_;

@@ -212,6 +212,7 @@ class Lowering {
             case ExprKind::kFormattedValue: {
                 Node* made = plain(NodeKind::kFormattedValue, e);
                 made->text = e.text;
+                if (!e.comparators.empty() && e.comparators[0] == "r") made->collection = 'r';
                 return made;
             }
             case ExprKind::kNamed:

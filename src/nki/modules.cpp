@@ -17,13 +17,18 @@ struct ModulePath {
     std::string_view path;
     ModuleId id;
 };
-constexpr std::array<ModulePath, 11> kModules = {{
+constexpr std::array<ModulePath, 16> kModules = {{
     {"neuronxcc", ModuleId::kNeuronxcc},
     {"neuronxcc.nki", ModuleId::kNki},
     {"neuronxcc.nki.language", ModuleId::kLanguage},
     {"neuronxcc.nki.isa", ModuleId::kIsa},
     {"neuronxcc.nki.typing", ModuleId::kTyping},
     {"neuronxcc.nki.compiler", ModuleId::kCompiler},
+    {"neuronxcc.nki.compiler.sbuf", ModuleId::kCompilerSbuf},
+    {"neuronxcc.nki.compiler.psum", ModuleId::kCompilerPsum},
+    {"neuronxcc.nki.language.constants", ModuleId::kConstants},
+    {"functools", ModuleId::kFunctools},
+    {"operator", ModuleId::kOperator},
     {"numpy", ModuleId::kNumpy},
     {"math", ModuleId::kMath},
     {"typing", ModuleId::kOpaque},
@@ -49,6 +54,15 @@ Value buffer_value(BufferToken token) {
 }
 Value engine_value(Engine engine) { return Value::token(Kind::kEngine, static_cast<int>(engine)); }
 
+/// A function of numpy as a value.
+Value numpy_value(std::string_view name) {
+    const std::vector<NumpyEntry>& table = numpy_table();
+    for (std::size_t k = 0; k < table.size(); ++k)
+        if (table[k].name == name && !table[k].in_math)
+            return Value::token(Kind::kNumpy, static_cast<std::int64_t>(k));
+    return Value::none();
+}
+
 constexpr double kFloatMax = std::numeric_limits<float>::max();
 
 using Named = std::pair<std::string_view, Value>;
@@ -62,7 +76,9 @@ std::vector<Named> language_names() {
         {"shared_hbm", buffer_value(BufferToken::kSharedHbm)},
         {"mgrid", token_value(TokenId::kMgrid)},
         {"tile_size", module_value(ModuleId::kTileSize)},
+        {"constants", module_value(ModuleId::kConstants)},
         {"fp32", module_value(ModuleId::kFp32)},
+        {"bfp16", module_value(ModuleId::kBfp16)},
         {"named_scope", token_value(TokenId::kNamedScope)},
     };
     for (const std::string_view name :
@@ -138,6 +154,8 @@ std::vector<Named> names_of(ModuleId module) {
                     {"total_available_sbuf_size", Value::integer(192 * 1024)}};
         case ModuleId::kFp32:
             return {{"min", Value::number(-kFloatMax)}};
+        case ModuleId::kBfp16:  // bit pattern 0xff80
+            return {{"min", Value::number(-std::numeric_limits<double>::infinity())}};
         case ModuleId::kEngineNames:
             return {{"tensor", engine_value(Engine::kTensor)},
                     {"vector", engine_value(Engine::kVector)},
@@ -159,8 +177,22 @@ std::vector<Named> names_of(ModuleId module) {
                     {"skip", token_value(TokenId::kOobSkip)}};
         case ModuleId::kNcVersion:
             return {{"gen2", token_value(TokenId::kGen2)}, {"gen3", token_value(TokenId::kGen3)}};
-        case ModuleId::kTyping:
         case ModuleId::kCompiler:
+            return {{"sbuf", module_value(ModuleId::kCompilerSbuf)},
+                    {"psum", module_value(ModuleId::kCompilerPsum)}};
+        case ModuleId::kConstants:
+            return {{"sizeinbytes", token_value(TokenId::kSizeInBytes)}};
+        case ModuleId::kFunctools:
+            return {{"partial", token_value(TokenId::kPartial)},
+                    {"reduce", token_value(TokenId::kReduce)}};
+        case ModuleId::kOperator:
+            return {{"mul", numpy_value("multiply")},
+                    {"add", numpy_value("add")},
+                    {"sub", numpy_value("subtract")}};
+        case ModuleId::kTyping:
+            return {{"scalar", token_value(TokenId::kScalar)}};
+        case ModuleId::kCompilerSbuf:
+        case ModuleId::kCompilerPsum:
         case ModuleId::kOpaque:
             break;
     }
@@ -170,6 +202,9 @@ std::vector<Named> names_of(ModuleId module) {
 std::string_view api_prefix(ModuleId module) {
     if (module == ModuleId::kLanguage) return "nl.";
     if (module == ModuleId::kIsa) return "nisa.";
+    if (module == ModuleId::kCompiler) return "nki.compiler.";
+    if (module == ModuleId::kCompilerSbuf) return "nki.compiler.sbuf.";
+    if (module == ModuleId::kCompilerPsum) return "nki.compiler.psum.";
     return module == ModuleId::kNki ? "nki." : "";
 }
 
@@ -211,14 +246,15 @@ std::string_view module_path(ModuleId module) {
     }
 }
 
-std::optional<Value> module_attribute(ModuleId module, const std::string& name) {
+std::optional<Value> module_attribute(const ApiTable& api, ModuleId module,
+                                      const std::string& name) {
     for (const auto& [known, value] : names_of(module))
         if (known == name) return value;
     if (module == ModuleId::kTyping || module == ModuleId::kOpaque)
         return Value::token(Kind::kOpaque, 0);
     const std::string_view prefix = api_prefix(module);
     if (!prefix.empty()) {
-        const int index = find_api(std::string(prefix) + name);
+        const int index = api.find(std::string(prefix) + name);
         if (index >= 0) return Value::token(Kind::kApi, index);
     }
     if (module == ModuleId::kNumpy || module == ModuleId::kMath) {
@@ -230,12 +266,12 @@ std::optional<Value> module_attribute(ModuleId module, const std::string& name) 
     return std::nullopt;
 }
 
-std::vector<std::string> module_names(ModuleId module) {
+std::vector<std::string> module_names(const ApiTable& api, ModuleId module) {
     std::vector<std::string> names;
     for (const auto& [known, value] : names_of(module)) names.emplace_back(known);
     const std::string_view prefix = api_prefix(module);
     if (!prefix.empty())
-        for (const ApiEntry& entry : api_table())
+        for (const ApiEntry& entry : api.entries())
             if (entry.name.starts_with(prefix))
                 names.emplace_back(entry.name.substr(prefix.size()));
     if (module == ModuleId::kNumpy || module == ModuleId::kMath)

@@ -9,6 +9,8 @@
 
 namespace accelopt::nki::interp {
 
+class ApiTable;
+
 /// The modules and constant namespaces that a kernel can name.
 enum class ModuleId : int {
     kNeuronxcc,
@@ -26,6 +28,12 @@ enum class ModuleId : int {
     kDgeMode,
     kOobMode,
     kNcVersion,
+    kCompilerSbuf,
+    kCompilerPsum,
+    kConstants,
+    kBfp16,
+    kFunctools,
+    kOperator,
     kOpaque
 };
 
@@ -48,7 +56,11 @@ enum class TokenId : int {
     kDTypeConstructor,
     kFinfo,
     kFinfoValue,
-    kNamedScope
+    kNamedScope,
+    kPartial,
+    kReduce,
+    kSizeInBytes,
+    kScalar
 };
 
 /// Finds an importable module by dotted path. Raises forbidden_api for modules that reach outside
@@ -56,9 +68,10 @@ enum class TokenId : int {
 ModuleId import_module(const std::string& path);
 
 /// Looks a name up in a module; nullopt when it has no such name.
-std::optional<Value> module_attribute(ModuleId module, const std::string& name);
+std::optional<Value> module_attribute(const ApiTable& api, ModuleId module,
+                                      const std::string& name);
 /// All names of a module, for hints.
-std::vector<std::string> module_names(ModuleId module);
+std::vector<std::string> module_names(const ApiTable& api, ModuleId module);
 std::string_view module_path(ModuleId module);
 
 /// One function of numpy or math: what it computes on numbers, and what it means as an `op=`.

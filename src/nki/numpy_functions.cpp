@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "nki/evaluator.h"
@@ -109,6 +110,8 @@ const std::vector<NumpyEntry>& numpy_table() {
         {"greater_equal", kGreaterEqual, {}, nullptr, false},
         {"logical_and", kLogicalAnd, {}, nullptr, false},
         {"logical_or", kLogicalOr, {}, nullptr, false},
+        {"logical_xor", kLogicalXor, {}, nullptr, false},
+        {"fmod", kFmod, {}, nullptr, false},
         {"bitwise_and", kBitwiseAnd, {}, nullptr, false},
         {"bitwise_or", kBitwiseOr, {}, nullptr, false},
         {"bitwise_xor", kBitwiseXor, {}, nullptr, false},
@@ -171,8 +174,39 @@ const std::vector<NumpyEntry>& numpy_table() {
 
 namespace {
 
-/// A number as the dtype holds it: integers wrap, floats round to nearest even.
-Value convert_number(DType dtype, const Value& value) {
+/// Rounds a number to a floating-point dtype, to nearest with ties to even.
+double rounded(DType dtype, double value) {
+    if (dtype == DType::kFloat32) return static_cast<double>(static_cast<float>(value));
+    if (value == 0 || !std::isfinite(value)) return value;
+    const int digits = dtype == DType::kBFloat16     ? 8
+                       : dtype == DType::kFloat8E4M3 ? 4
+                       : dtype == DType::kFloat8E5M2 ? 3
+                                                     : 11;  // float16, tfloat32
+    const int smallest = dtype == DType::kFloat8E4M3                               ? -6
+                         : dtype == DType::kFloat8E5M2 || dtype == DType::kFloat16 ? -14
+                                                                                   : -126;
+    const double largest = dtype == DType::kFloat8E4M3   ? 240.0
+                           : dtype == DType::kFloat8E5M2 ? 57344.0
+                           : dtype == DType::kFloat16    ? 65504.0
+                                                         : std::numeric_limits<float>::max();
+    int exponent = 0;
+    std::frexp(value, &exponent);
+    const double unit = std::ldexp(1.0, std::max(exponent - 1, smallest) - digits + 1);
+    const double result = std::nearbyint(value / unit) * unit;
+    if (std::fabs(result) > largest && dtype != DType::kTFloat32 && dtype != DType::kBFloat16)
+        return std::copysign(std::numeric_limits<double>::infinity(), value);
+    return result;
+}
+
+}  // namespace
+
+Value Evaluator::convert(DType dtype, const Value& value) {
+    if (value.is(Kind::kTile) || value.is(Kind::kPending))
+        rejected("trace_value_access", "a tensor's value is not known at trace time").raise();
+    if (!value.is_number())
+        rejected("type_error",
+                 fmt::format("cannot convert {} to {}", repr(value), to_string(dtype)))
+            .raise();
     const auto wrap = [&](int bits, bool is_signed) {
         const double number = value.number();
         if (!value.is_integer() && !(std::fabs(number) < 9e18))
@@ -183,9 +217,11 @@ Value convert_number(DType dtype, const Value& value) {
             value.is_integer() ? value.integer() : static_cast<std::int64_t>(number);
         const std::uint64_t mask = (std::uint64_t{1} << bits) - 1;
         const std::uint64_t low = static_cast<std::uint64_t>(whole) & mask;
-        if (is_signed && (low >> (bits - 1) & 1U) != 0)
-            return Value::integer(static_cast<std::int64_t>(low) - (std::int64_t{1} << bits));
-        return Value::integer(static_cast<std::int64_t>(low));
+        std::int64_t made = static_cast<std::int64_t>(low);
+        if (is_signed && (low >> (bits - 1) & 1U) != 0) made -= std::int64_t{1} << bits;
+        Value result = Value::integer(made);
+        result.set_dtype(dtype);
+        return result;
     };
     switch (dtype) {
         case DType::kInt8:
@@ -202,23 +238,12 @@ Value convert_number(DType dtype, const Value& value) {
             return wrap(32, false);
         case DType::kBool:
             return Value::boolean(value.number() != 0);
-        default:
-            return Value::number(round_to(dtype, value.number()));
+        default: {
+            Value result = Value::number(rounded(dtype, value.number()));
+            result.set_dtype(dtype);
+            return result;
+        }
     }
-}
-
-}  // namespace
-
-Value Evaluator::convert(DType dtype, const Value& value) {
-    if (value.is(Kind::kTile) || value.is(Kind::kPending))
-        rejected("trace_value_access", "a tensor's value is not known at trace time").raise();
-    if (!value.is_number())
-        rejected("type_error",
-                 fmt::format("cannot convert {} to {}", repr(value), to_string(dtype)))
-            .raise();
-    Value converted = convert_number(dtype, value);
-    converted.set_dtype(dtype);
-    return converted;
 }
 
 namespace {

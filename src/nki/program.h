@@ -144,7 +144,7 @@ enum class Opcode : std::uint8_t {
     kBnAggr,           ///< dst[P, 2] = mean, variance from triples as kBnStats makes them
     kMax8,             ///< dst[P, 8] = the largest eight, in descending order
     kFindIndex8,       ///< dst[P, 8] = first position in src[0] of each of src[1][P, 8]
-    kMatchIndex8,      ///< the same, but every match uses its element up
+    kMatchIndex8,      ///< the same, but every match is replaced by operand0 at once
     kMatchReplace8,    ///< dst = src[0] with the matches of src[1][P, 8] replaced by operand0
     kSequenceBounds,   ///< dst[1, 2, N] = start and end of the segment of each of src[0][1, N]
 
@@ -239,10 +239,11 @@ struct ScalarOperand {
 /// What few operations need.
 struct Extra {
     /// kGather, kScatter: one axis that is indexed at run time. The element of an operation at
-    /// index i lies at `offset` + sum(stride[d] * i_d) + sum(index_k(i) * dynamic[k].stride), and
-    /// index_k(i) + [low, high] must be in [0, size).
+    /// index i lies at `offset` + sum(stride[d] * i_d) + sum(index_k(i) * dynamic[k].stride), where
+    /// index_k is `scale` times the value read; index_k(i) + [low, high] must be in [0, size).
     struct Dynamic {
         std::int64_t stride = 0;
+        std::int64_t scale = 1;
         std::int64_t size = 0;
         std::int64_t low = 0;
         std::int64_t high = 0;

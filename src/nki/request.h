@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +17,9 @@ struct ScalarRequest {
     double immediate = 0;
     Ref<Tile> tile;
 };
+
+/// What an instruction does with the accumulation registers of its engine.
+enum class ReduceCommand : std::uint8_t { kNone, kIdle, kReset, kReduce, kResetReduce };
 
 /// An operation whose destination is not decided yet. The consumer of an API call's result picks
 /// the destination; the builder then makes the views, applies the mask and checks legality.
@@ -41,7 +45,8 @@ struct OpRequest {
     ScalarRequest bias;
     ScalarRequest operand0;
     ScalarRequest operand1;
-    AffineExpr iota;
+    AffineExpr iota;  ///< kIota, and the position of an element where an operation knows it
+    std::shared_ptr<Extra> extra;
     MaskExpr mask;
     bool masked = false;
 
@@ -55,8 +60,12 @@ struct OpRequest {
     bool loop_reduce = false;       ///< decided when the destination is known
     bool first_iteration = false;   ///< loop_reduce: all its loops are at their first iteration
     int outer_context = -1;         ///< loop_reduce: where a fresh result is allocated
+    bool allows_dynamic = false;    ///< the function takes operands indexed at run time
     std::optional<double> prefill;  ///< value of the elements that the mask leaves out
-    Ref<Tile> reduce_into;          ///< a [P, 1] tile that gets the reduction of the result
+    MaskExpr prefill_mask;
+    bool prefill_masked = false;
+    ReduceCommand reduce_command = ReduceCommand::kNone;
+    Ref<Tile> reduce_into;  ///< a [P, 1] tile that gets what the registers hold
     AluOp reduce_op = AluOp::kNone;
 
     void add_source(const Ref<Tile>& tile) { src[sources++] = tile; }

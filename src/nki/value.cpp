@@ -58,6 +58,12 @@ const char* kind_name(Kind kind) {
             return "array";
         case Kind::kMethod:
             return "method";
+        case Kind::kAllocation:
+            return "buffer";
+        case Kind::kDynamic:
+            return "index";
+        case Kind::kPartial:
+            return "function";
     }
     return "value";
 }

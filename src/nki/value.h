@@ -43,7 +43,10 @@ enum class Kind : std::uint8_t {
     kTile,
     kPending,
     kArray,
-    kMethod
+    kMethod,
+    kAllocation,  ///< a buffer with an address: ncc.sbuf.alloc(...)
+    kDynamic,     ///< an index read from a tensor: integers plus a tile
+    kPartial      ///< functools.partial
 };
 
 const char* kind_name(Kind kind);
@@ -57,7 +60,8 @@ class Value {
     Value(const Value& other)
         : kind_(other.kind_),
           partition_(other.partition_),
-          dtype_(other.dtype_),
+          marks_(other.marks_),
+          typed_(other.typed_),
           loop_(other.loop_) {
         payload_ = other.payload_;
         retain();
@@ -65,7 +69,8 @@ class Value {
     Value(Value&& other) noexcept
         : kind_(other.kind_),
           partition_(other.partition_),
-          dtype_(other.dtype_),
+          marks_(other.marks_),
+          typed_(other.typed_),
           loop_(other.loop_) {
         payload_ = other.payload_;
         other.kind_ = Kind::kUnbound;
@@ -73,7 +78,8 @@ class Value {
     Value& operator=(Value other) noexcept {
         std::swap(kind_, other.kind_);
         std::swap(partition_, other.partition_);
-        std::swap(dtype_, other.dtype_);
+        std::swap(marks_, other.marks_);
+        std::swap(typed_, other.typed_);
         std::swap(loop_, other.loop_);
         std::swap(payload_, other.payload_);
         return *this;
@@ -124,15 +130,22 @@ class Value {
     /// The running loop (its depth, from 1) that this integer is the variable of; 0 = none.
     int loop() const { return loop_; }
     void set_loop(int depth) { loop_ = depth; }
-    /// The dtype of a number that names one (np.float16(2)); nullopt: weakly typed. Arithmetic on
-    /// it gives weakly typed numbers.
-    std::optional<DType> dtype() const {
-        return dtype_ < 0 ? std::nullopt : std::optional(static_cast<DType>(dtype_));
-    }
-    void set_dtype(DType dtype) { dtype_ = static_cast<std::int8_t>(dtype); }
     /// nl.par_dim: this integer marks the partition dimension of a shape.
     bool partition() const { return partition_; }
     void set_partition() { partition_ = true; }
+
+    /// A number that follows from a loop variable of the device or a program id.
+    static constexpr std::uint8_t kSymbolic = 1;
+    /// A number that is no affine function of what it follows from (// or % of it).
+    static constexpr std::uint8_t kNotAffine = 2;
+    std::uint8_t marks() const { return marks_; }
+    void set_marks(std::uint8_t marks) { marks_ = marks; }
+    /// The dtype of a number made by a dtype (np.float16(2)); Python's own numbers have none.
+    std::optional<DType> dtype() const {
+        if (typed_ == 0) return std::nullopt;
+        return static_cast<DType>(typed_ - 1);
+    }
+    void set_dtype(DType dtype) { typed_ = static_cast<std::uint8_t>(static_cast<int>(dtype) + 1); }
 
   private:
     Value(Kind kind, std::int64_t integer) : kind_(kind) { payload_.integer = integer; }
@@ -146,7 +159,8 @@ class Value {
 
     Kind kind_ = Kind::kUnbound;
     bool partition_ = false;
-    std::int8_t dtype_ = -1;
+    std::uint8_t marks_ = 0;
+    std::uint8_t typed_ = 0;
     std::int32_t loop_ = 0;
     union Payload {
         std::int64_t integer;
@@ -214,6 +228,33 @@ struct HostArray : Object {
 struct Method : Object {
     Value self;
     int name = -1;  ///< interned
+};
+
+/// A buffer= argument that says where blocks lie.
+struct Allocation : Object {
+    Buffer buffer = Buffer::kSbuf;
+    bool automatic = false;
+    Value function;  ///< alloc(func); unbound: the modulo scheme
+    std::int64_t base_bank = 0;
+    std::int64_t base_address = 0;
+    std::int64_t base_partition = 0;
+    std::vector<std::int64_t> bank_tiles;
+    std::vector<std::int64_t> partition_tiles;
+    std::vector<std::int64_t> free_tiles;
+};
+
+/// An index that the kernel reads from a tensor: scale * value of the tile + an affine expression.
+struct Dynamic : Object {
+    Ref<Tile> tile;
+    std::int64_t scale = 1;
+    AffineExpr offset;
+};
+
+/// functools.partial: a callable with some arguments given.
+struct Partial : Object {
+    Value function;
+    std::vector<Value> arguments;
+    std::vector<std::pair<int, Value>> keywords;
 };
 
 struct FunctionCode;

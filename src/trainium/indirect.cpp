@@ -57,8 +57,9 @@ class Walk {
             decode_integers(in_.index[k].format.storage, at(in_.index[k], index, space_.rank), 1,
                             &value, 1);
             const std::int64_t far = std::int64_t{1} << 40;
-            const bool inside = value > -far && value < far && value + axis.low >= 0 &&
-                                value + axis.high < axis.size;
+            bool inside = value > -far && value < far;
+            if (inside) value *= axis.scale;
+            inside = inside && value + axis.low >= 0 && value + axis.high < axis.size;
             if (!inside && in_.extra->skip_out_of_bounds) return false;
             if (!inside) throw IndexOutOfBounds{value, axis.size, in_.operation->line};
             element += value * axis.stride;

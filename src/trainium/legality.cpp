@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <queue>
 
 #include "trainium/bounds.h"
@@ -72,15 +73,17 @@ class WriteTracker {
             // Which elements a gather reads is known at run time only.
             const bool some = operation.opcode == Opcode::kGather && read.what == "source 1";
             if (some && map(read.access).anything()) return;
-            if (!map(read.access).written(read.access, *read.space)) {
-                finding = report(operation, tensor, read.what);
-            }
+            if (map(read.access).written(read.access, *read.space)) return;
+            const auto lost = overwritten_.find(tiles_.tile_of(tensor.id, read.access.block));
+            finding = lost == overwritten_.end() ? report(operation, tensor, read.what)
+                                                 : report_overlap(operation, tensor, lost->second);
         });
         if (finding) return finding;
         const Space& space = resolved.target_space(operation);
         const Tensor& tensor = program_.tensors[resolved.target.tensor];
         require_inside(resolved.target, space, tensor, operation);
         map(resolved.target).write(resolved.target, space);
+        if (!tensor.placements.empty()) overwrite(tensor, resolved.target.block, operation.line);
         return std::nullopt;
     }
 
@@ -113,6 +116,75 @@ class WriteTracker {
         return maps_[tile];
     }
 
+    /// Where a directly allocated tile lies.
+    struct Place {
+        std::size_t tile = 0;
+        nki::TensorId tensor = -1;
+        std::int64_t partition_lo = 0;
+        std::int64_t partition_hi = 0;
+        std::int64_t byte_lo = 0;
+        std::int64_t byte_hi = 0;
+        Buffer buffer = Buffer::kSbuf;
+
+        bool meets(const Place& other) const {
+            return buffer == other.buffer && partition_lo < other.partition_hi &&
+                   other.partition_lo < partition_hi && byte_lo < other.byte_hi &&
+                   other.byte_lo < byte_hi;
+        }
+    };
+    struct Loss {
+        nki::TensorId by = -1;
+        int line = 0;
+    };
+
+    Place place_of(const Tensor& tensor, std::int64_t block) const {
+        const Tensor::Placement& at = tensor.placements.at(static_cast<std::size_t>(block));
+        return {tiles_.tile_of(tensor.id, block),
+                tensor.id,
+                at.partition,
+                at.partition + tensor.partitions,
+                at.byte,
+                at.byte + tensor.free_elements * nki::size_of(tensor.dtype),
+                tensor.buffer};
+    }
+
+    /// A write to a directly allocated tile destroys what lies at the same place.
+    void overwrite(const Tensor& tensor, std::int64_t block, int line) {
+        const Place here = place_of(tensor, block);
+        overwritten_.erase(here.tile);
+        for (std::size_t k = 0; k < placed_.size();) {
+            const Place& other = placed_[k];
+            if (other.tile == here.tile || !here.meets(other)) {
+                ++k;
+                continue;
+            }
+            maps_[other.tile] = map_of(program_.tensors[other.tensor]);
+            overwritten_[other.tile] = {tensor.id, line};
+            placed_[k] = placed_.back();
+            placed_.pop_back();
+        }
+        for (const Place& place : placed_)
+            if (place.tile == here.tile) return;
+        placed_.push_back(here);
+    }
+
+    Finding report_overlap(const Operation& operation, const Tensor& tensor,
+                           const Loss& loss) const {
+        const bool psum = tensor.buffer == Buffer::kPsum;
+        Finding finding = rejection(psum ? "psum_capacity" : "sbuf_capacity", program_, &operation);
+        const Tensor& by = program_.tensors[loss.by];
+        finding.shapes = {tensor.shape, by.shape};
+        finding.message = fmt::format(
+            "{} reads {} (line {}), whose memory {} (line {}) has taken by direct allocation: "
+            "line {} wrote there",
+            finding.operation, display_name(tensor), tensor.line, display_name(by), by.line,
+            loss.line);
+        finding.remedy =
+            "give tiles that are needed at the same time different addresses, or more "
+            "physical tiles (num_free_tiles)";
+        return finding;
+    }
+
     Finding report(const Operation& operation, const Tensor& tensor, std::string_view what) const {
         Finding finding = rejection("uninitialized_read", program_, &operation);
         finding.shapes.push_back(tensor.shape);
@@ -129,6 +201,8 @@ class WriteTracker {
     const nki::Program& program_;
     const TileTable& tiles_;
     std::vector<WrittenMap> maps_;
+    std::vector<Place> placed_;  ///< directly allocated tiles that hold something
+    std::map<std::size_t, Loss> overwritten_;
     std::vector<char> made_;
 };
 

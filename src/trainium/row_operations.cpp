@@ -165,22 +165,19 @@ void max8(const Rows& source, const Rows& result) {
     }
 }
 
-/// Positions of the eight values in a row of data; a value that is not there gets 0.
-void find_index8(std::span<const Rows> sources, bool use_up, const Rows& result) {
-    const Rows& data = sources[0];
-    for (std::int64_t p = 0; p < data.rows; ++p) {
-        const float* in = floats(data, p);
+/// Positions of the eight values in a row of data; a value that is not there gets 0. With a
+/// replacement every match is replaced by it before the next value is looked for.
+void find_index8(std::span<const Rows> sources, const float* replacement, const Rows& result) {
+    std::vector<float> row;
+    for (std::int64_t p = 0; p < sources[0].rows; ++p) {
+        const float* in = floats(sources[0], p);
+        row.assign(in, in + sources[0].columns);
         const float* values = floats(sources[1], p);
         float* out = floats_of(result, p);
-        std::vector<bool> used(static_cast<std::size_t>(data.columns));
         for (std::int64_t v = 0; v < sources[1].columns; ++v) {
-            out[v] = 0.0F;
-            for (std::int64_t k = 0; k < data.columns; ++k) {
-                if (in[k] != values[v] || used[static_cast<std::size_t>(k)]) continue;
-                used[static_cast<std::size_t>(k)] = use_up;
-                out[v] = static_cast<float>(k);
-                break;
-            }
+            const auto found = std::find(row.begin(), row.end(), values[v]);
+            out[v] = found == row.end() ? 0.0F : static_cast<float>(found - row.begin());
+            if (found != row.end() && replacement != nullptr) *found = *replacement;
         }
     }
 }
@@ -244,9 +241,11 @@ void run_rows(const nki::Operation& operation, const nki::Extra& extra,
         case Opcode::kMax8:
             return max8(sources[0], result);
         case Opcode::kFindIndex8:
-            return find_index8(sources, false, result);
-        case Opcode::kMatchIndex8:
-            return find_index8(sources, true, result);
+            return find_index8(sources, nullptr, result);
+        case Opcode::kMatchIndex8: {
+            const auto replacement = static_cast<float>(operation.operand0.immediate);
+            return find_index8(sources, &replacement, result);
+        }
         case Opcode::kMatchReplace8:
             return match_replace8(sources, static_cast<float>(operation.operand0.immediate),
                                   result);

@@ -44,7 +44,8 @@ std::uint64_t definition_hash(const Operation& op, const nki::Program& program) 
     if (op.extra >= 0) {
         const nki::Extra& extra = program.extras.at(op.extra);
         for (const nki::Extra::Dynamic& axis : extra.dynamic) {
-            for (const std::int64_t value : {axis.stride, axis.size, axis.low, axis.high})
+            for (const std::int64_t value :
+                 {axis.stride, axis.scale, axis.size, axis.low, axis.high})
                 hash = mix(hash, static_cast<std::uint64_t>(value));
         }
         hash = mix(hash, static_cast<std::uint64_t>(extra.offset));

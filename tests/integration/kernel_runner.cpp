@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "eval/evaluator.h"
+#include "eval/trace_options.h"
 #include "nki/interpreter.h"
 #include "nki/syntax/parser.h"
 #include "trainium/completion_order.h"
@@ -88,13 +89,9 @@ class Runner {
             arrays.push_back({inputs_.data() + input.at("offset").get<std::size_t>(), bytes});
             arguments.emplace_back(std::move(argument));
         }
-        nki::TraceOptions options;
+        nki::TraceOptions options = accelopt::eval::trace_options(target);
         options.core_version = job.value("core_version", options.core_version);
-        options.grid = job.value("grid", std::vector<std::int64_t>{});
-        options.limits.partitions = target.partitions;
-        options.limits.sbuf_partition_bytes = target.sbuf_partition_bytes;
-        options.limits.psum_partition_bytes = target.psum_partition_bytes;
-        options.limits.psum_bank_bytes = target.psum_bank_bytes;
+        options.grid = job.value("grid", options.grid);
         auto program = nki::trace(*module, arguments, options);
         if (!program) return reply_of(program.error());
         if (auto finding = trainium::check_legality(*program, target)) return reply_of(*finding);

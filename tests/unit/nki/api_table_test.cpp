@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "core/text.h"
 #include "nki/api.h"
+#include "nki/modules.h"
 #include "trace_support.h"
 
 namespace accelopt::nki::test {
@@ -18,15 +20,68 @@ TEST_CASE("api entries are sorted, unique and name their module", "[nki]") {
 }
 
 TEST_CASE("every api entry has a documented section and distinct parameters", "[nki]") {
-    const auto& table = interp::api_table();
-    for (std::size_t k = 0; k < table.size(); ++k) {
+    const interp::ApiTable& table = interp::nki1_api();
+    for (int k = 0; k < static_cast<int>(table.entries().size()); ++k) {
         INFO(table[k].name);
         CHECK_FALSE(table[k].section.empty());
-        const auto& parameters = interp::api_parameters(static_cast<int>(k)).list;
+        const auto& parameters = table.parameters(k).list;
         for (std::size_t a = 0; a < parameters.size(); ++a)
             for (std::size_t b = a + 1; b < parameters.size(); ++b)
                 CHECK(parameters[a].name != parameters[b].name);
     }
+}
+
+TEST_CASE("every documented name of NKI 1 is known", "[nki]") {
+    const interp::ApiTable& table = interp::nki1_api();
+    const std::string list =
+        read_file(std::string(ACCELOPT_SOURCE_DIR) + "/tests/golden/nki/api_nki1.txt");
+    int count = 0;
+    for (const std::string& name : split(list, '\n')) {
+        if (name.empty()) continue;
+        ++count;
+        INFO(name);
+        if (table.find(name) >= 0) continue;
+        const std::size_t dot = name.find('.');
+        const std::string module = name.substr(0, dot);
+        std::string rest = name.substr(dot + 1);
+        interp::ModuleId id = module == "nl"     ? interp::ModuleId::kLanguage
+                              : module == "nisa" ? interp::ModuleId::kIsa
+                                                 : interp::ModuleId::kNki;
+        if (rest.starts_with("compiler.")) {
+            rest = rest.substr(9);
+            id = interp::ModuleId::kCompiler;
+        }
+        CHECK(interp::module_attribute(table, id, rest).has_value());
+    }
+    CHECK(count > 180);
+}
+
+TEST_CASE("the api list names functions with their parameters, the page their rules", "[nki]") {
+    const std::string list = api_list();
+    CHECK(list.find("nl.load(src, *, mask=..., dtype=...)") != std::string::npos);
+    CHECK(list.find("nisa.builtin_custom_op") == std::string::npos);
+    const std::string page = api_page();
+    CHECK(page.find("# Functions of NKI 1") == 0);
+    CHECK(page.find(
+              "| `nisa.bn_stats(data, *, mask=..., dtype=...)` | vector | [P, 6] | of data |") !=
+          std::string::npos);
+    CHECK(page.find("`nisa.builtin_custom_op") != std::string::npos);
+}
+
+TEST_CASE("a second table can be traced with", "[nki]") {
+    const interp::ApiTable& first = interp::nki1_api();
+    std::vector<interp::ApiEntry> entries = first.entries();
+    for (interp::ApiEntry& entry : entries)
+        if (entry.name == "nl.exp") entry.handler = nullptr;
+    const interp::ApiTable second("NKI without exp", std::move(entries));
+    TraceOptions options;
+    options.api = &second;
+    const auto result = trace_file(
+        "import neuronxcc.nki.language as nl\n"
+        "def kernel(x):\n    y = nl.exp(nl.load(x))\n    return y\n",
+        {tensor({4, 4})}, options);
+    REQUIRE_FALSE(result);
+    CHECK(result.error().message == "nl.exp is not supported");
 }
 
 TEST_CASE("an unknown api name suggests the nearest one", "[nki]") {
@@ -37,10 +92,10 @@ TEST_CASE("an unknown api name suggests the nearest one", "[nki]") {
 }
 
 TEST_CASE("a documented api without an implementation is unsupported, not unknown", "[nki]") {
-    const auto result = trace_body("return nl.softmax(nl.load(x), axis=1)");
+    const auto result = trace_body("return nl.nc(2)");
     REQUIRE_FALSE(result);
     CHECK(result.error().outcome == "unsupported");
-    CHECK(result.error().message.find("nl.softmax is not supported") != std::string::npos);
+    CHECK(result.error().message.find("nl.nc is not supported") != std::string::npos);
 }
 
 TEST_CASE("argument binding follows the parameter table", "[nki]") {

@@ -62,7 +62,8 @@ TEST_CASE("arguments bind to parameters", "[nki][entry]") {
     CHECK(ran(kernel, std::nullopt, {tensor({128, 512})}) == "type_error");
     CHECK(ran(kernel, std::nullopt, {tensor({128, 512}), std::int64_t{7}, 2.0, true}) ==
           "type_error");
-    CHECK(ran("def kernel(x: nt.mutable_tensor):\n    return x\n") == "python_feature");
+    CHECK(ran("def kernel(x: nt.mutable_tensor):\n    return x\n") ==
+          "tensor_output_not_written_to");
 }
 
 TEST_CASE("a tensor argument keeps its dtype, shape and position", "[nki][entry]") {

@@ -1,4 +1,4 @@
-#include "trace_support.h"
+#include "unit/nki/trace_support.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-# expect: rejected/dynamic_control_flow_not_supported line 12
+# expect: rejected/while_loop_requires_unconditional_entry line 12
 # args: float32[128,512]
 import neuronxcc.nki as nki
 import neuronxcc.nki.isa as nisa

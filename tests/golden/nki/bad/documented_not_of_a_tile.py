@@ -1,0 +1,17 @@
+# expect: rejected/ambiguous_tensor_truth_value line 15
+# args: float32[128,128]
+import neuronxcc.nki as nki
+import neuronxcc.nki.compiler as ncc
+import neuronxcc.nki.isa as nisa
+import neuronxcc.nki.language as nl
+import neuronxcc.nki.typing as nt
+import numpy as np
+
+
+@nki.jit
+def kernel(x):
+    y = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    t = nl.load(x)
+    inverse = not (t > 0)
+    nl.store(y, inverse)
+    return y

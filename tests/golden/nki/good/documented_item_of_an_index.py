@@ -1,0 +1,18 @@
+# expect: ok
+# args: float32[1,8]
+import neuronxcc.nki as nki
+import neuronxcc.nki.compiler as ncc
+import neuronxcc.nki.isa as nisa
+import neuronxcc.nki.language as nl
+import neuronxcc.nki.typing as nt
+import numpy as np
+
+
+@nki.jit
+def kernel(x):
+    y = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    i, j = nl.mgrid[0:1, 0:8]
+    t = nisa.iota(j, dtype=nl.float32)
+    t[0, 5] = 1024
+    nl.store(y, t)
+    return y

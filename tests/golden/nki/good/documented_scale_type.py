@@ -1,0 +1,17 @@
+# expect: ok
+# args: float32[128,512]
+import neuronxcc.nki as nki
+import neuronxcc.nki.compiler as ncc
+import neuronxcc.nki.isa as nisa
+import neuronxcc.nki.language as nl
+import neuronxcc.nki.typing as nt
+import numpy as np
+
+
+@nki.jit
+def kernel(x):
+    y = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    t = nl.load(x)
+    s = nisa.memset((128, 1), 1.5, dtype=nl.float32)
+    nl.store(y, nisa.activation(op=nl.exp, data=t, scale=s))
+    return y

@@ -1,0 +1,16 @@
+# expect: ok
+# args: float32[64,64]
+import neuronxcc.nki as nki
+import neuronxcc.nki.compiler as ncc
+import neuronxcc.nki.isa as nisa
+import neuronxcc.nki.language as nl
+import neuronxcc.nki.typing as nt
+import numpy as np
+
+
+@nki.jit
+def kernel(x):
+    y = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    t = nl.zeros(shape=[64, 64], dtype=nl.float32, buffer=nl.sbuf)
+    nl.store(y, nl.transpose(t))
+    return y
