@@ -47,10 +47,10 @@ KERNELS = [
     (T + "rmsnorm/rmsnorm_nki_kernels.py", "nki_rmsnorm_kernel",
      {"a_tensor": f(250, 512), "g_tensor": f(512)}, {}, ""),
     (T + "sd_attention/sd_attention_nki_kernels.py", "fused_self_attn_for_SD_small_head_size",
-     {"q_ref": f(1, 64, 512), "k_ref": f(1, 64, 512), "v_ref": f(1, 512, 64)}, {}, "1"),
+     {"q_ref": f(512, 64), "k_ref": f(512, 64), "v_ref": f(512, 64)}, {}, ""),
     (T + "softmax/softmax_nki_kernels.py", "nki_softmax_kernel", {"a_tensor": f(256, 512)}, {}, ""),
     (T + "tensor_addition/tensor_addition_nki_kernels.py", "nki_tensor_add_kernel_",
-     {"a_input": b(256, 1024), "b_input": b(256, 1024)}, {}, ""),
+     {"a_input": b(256, 1024), "b_input": b(256, 1024)}, {}, "2,2"),
     (T + "tensor_addition/spmd_tensor_addition_nki_kernels.py", "nki_tensor_add_kernel_",
      {"a_input": b(256, 1024), "b_input": b(256, 1024)}, {}, "2,2"),
     (T + "transpose2d/transpose2d_nki_kernels.py", "tensor_transpose2D_kernel_",
@@ -73,9 +73,10 @@ KERNELS = [
      {n: b(1, 1, 128, 2048) for n in ("q_ref", "k_ref", "v_ref", "o_ref", "dy_ref")}
      | {"lse_ref": f(1, 1, 128, 16), "seed_ref": "int32[1]"}, {}, "1,1"),
     (R + "attention.py", "fused_self_attn_for_SD_small_head_size",
-     {"q_ref": f(1, 64, 512), "k_ref": f(1, 64, 512), "v_ref": f(1, 512, 64)}, {}, "1"),
+     {"q_ref": f(1, 512, 64), "k_ref": f(1, 512, 64), "v_ref": f(1, 512, 64)}, {}, "1"),
     (R + "double_row_matmul.py", "quantized_double_row_matmul",
-     {"lhs": b(256, 256), "rhs_quantized": "float8_e4m3[256,512]", "rhs_scale": f(128, 512)}, {}, ""),
+     {"lhs": b(256, 256), "rhs_quantized": "float8_e4m3[256,512]", "rhs_scale": f(128, 512)},
+     {"TILES_IN_BLOCK_M": 1, "TILES_IN_BLOCK_N": 1, "TILES_IN_BLOCK_K": 1}, ""),
     (R + "tutorial.py", "add_kernel_nx8x128x512",
      {"a_ptr": f(2, 8, 128, 512), "b_ptr": f(2, 8, 128, 512)}, {"n_elements": 1048576}, ""),
     (R + "vision.py", "select_and_scatter_kernel",
@@ -92,22 +93,44 @@ KERNELS = [
     (C + "maxpooling.py", "max_pooling_2d_stride_1", {"in_tensor": f(16, 16)}, {"pool_size": 3}, ""),
     (C + "pipelined_attention.py", "flash_fwd",
      {"q": b(1, 1, 128, 2048), "k": b(1, 1, 128, 2048), "v": b(1, 1, 2048, 128)}, {}, "1,1"),
-    (C + "neuron-team-kernels/cumsum.py", "cumsum", {"x": f(128, 2048)}, {}, ""),
-    (C + "neuron-team-kernels/RoPE.py", "RoPE_sbuf", {}, {}, ""),
-    (C + "neuron-team-kernels/transpose.py", "transpose", {"in_tensor": f(128, 256)}, {}, ""),
-    # Examples of the documentation (general/nki).
-    *[("general/nki/examples/" + name, entry, inputs, {}, grid) for name, entry, inputs, grid in [
-        ("index-case-1.py", "tensor_maxpool", {}, ""),
-        ("transpose2d/transpose2d_nki_kernels.py", "tensor_transpose2D_kernel_",
-         {"in_tensor": f(2, 12)}, ""),
-        ("mm-nl-spmd.py", "matmul_128x128x512_spmd_nl",
-         {"A": f(256, 256), "B": f(256, 1024), "result": f(256, 1024)}, ""),
-    ]],
+    # Written for the calling convention before kernels returned their outputs.
+    (C + "neuron-team-kernels/cumsum.py", "cumsum", {"x": f(128, 2048), "y": f(128, 2048)},
+     {"axis": 1}, ""),
+    # Examples of the documentation, with CHECKOUT the folder that holds general/nki.
+    *[(f"general/nki/examples/matrix_multiplication/{name}", entry, inputs, {}, grid)
+      for name, entry, inputs, grid in [
+          ("matrix_multiplication_nki_kernels.py", "nki_matmul_basic_",
+           {"lhsT": b(128, 64), "rhs": b(128, 512)}, ""),
+          ("matrix_multiplication_nki_kernels.py", "nki_matmul_tiled_",
+           {"lhsT": b(256, 256), "rhs": b(256, 1024)}, "")]],
+    ("general/nki/examples/transpose2d/transpose2d_nki_kernels.py", "tensor_transpose2D_kernel_",
+     {"in_tensor": f(2, 12)}, {"shape2D": (3, 4)}, ""),
+    ("general/nki/examples/average_pool2d/average_pool2d_nki_kernels.py", "tensor_avgpool_kernel",
+     {"in_tensor": f(8, 16, 16)}, {"pool_size": 2}, ""),
+    ("general/nki/examples/rmsnorm/rmsnorm_nki_kernels.py", "nki_rmsnorm_kernel",
+     {"a_tensor": f(250, 512), "g_tensor": f(512)}, {}, ""),
+    ("general/nki/examples/tensor_addition/spmd_tensor_addition_nki_kernels.py",
+     "nki_tensor_add_kernel_", {"a_input": b(256, 1024), "b_input": b(256, 1024)}, {}, "2,2"),
+    *[("general/nki/examples/layernorm/layernorm_nki_kernel.py", f"nki_layernorm_kernel_v{v}",
+       {"input_tensor": f(256, 1024), "gamma_vector": f(1024), "beta_vector": f(1024)},
+       {"epsilon": 1e-6}, "") for v in (1, 2)],
+    *[("general/nki/examples/fused_mamba/mamba_nki_kernels.py", f"mamba_v{v}",
+       {"delta": f(1, 256, 512), "u": f(1, 256, 512), "A": f(256, 16), "B": f(1, 16, 512),
+        "C": f(1, 16, 512)}, {}, "") for v in (1, 2, 3)],
+    ("general/nki/examples/sd_attention/sd_attention_nki_kernels.py",
+     "fused_self_attn_for_SD_small_head_size",
+     {"q_ref": f(512, 64), "k_ref": f(512, 64), "v_ref": f(512, 64)}, {}, ""),
 ]
 
 
 def names_in(node):
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    """The names that a definition needs from outside."""
+    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    if not isinstance(node, ast.FunctionDef):
+        return names
+    own = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    own |= {n.arg for n in ast.walk(node) if isinstance(n, ast.arg)}
+    return names - own
 
 
 def module_of(path, root, module, level):
@@ -180,15 +203,20 @@ def main():
             kernel = folder / (name.replace("/", "_")[:-3] + "-" + entry + ".py")
             kernel.write_text(text)
             command = [arguments.accelopt, "profile", str(kernel), "--entry", entry]
-            for key, value in inputs.items():
-                command += ["--input", f"{key}={value}"]
-            for key, value in keywords.items():
-                command += ["--kwarg", f"{key}={value}"]
+            function = next(node for node in ast.parse(text).body
+                            if isinstance(node, ast.FunctionDef) and node.name == entry)
+            for key in [argument.arg for argument in function.args.args]:  # arguments are positional
+                if key in inputs:
+                    command += ["--input", f"{key}={inputs[key]}"]
+                elif key in keywords:
+                    command += ["--kwarg", f"{key}={keywords[key]}"]
             if grid:
                 command += ["--grid", grid]
             done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-            lines = [l for l in (done.stdout + done.stderr).splitlines() if l.strip()]
-            verdict = "runs" if done.returncode == 0 else " ".join(lines)[:300]
+            lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+            found = [line.split(": error[")[1] for line in lines if ": error[" in line]
+            first = lines[0].split(": ", 1)[-1].split(" (")[0] if lines else "no answer"
+            verdict = "runs" if done.returncode == 0 else f"{first} [{' '.join(found)}"
             print(f"{name}:{entry} | {verdict}", flush=True)
 
 

@@ -329,6 +329,17 @@ void read_budget(const Section& section, RunConfig& config) {
     }
 }
 
+/// A model's budget above the run's could never be reached.
+void check_model_budgets(const Section& models, const RunConfig& config) {
+    for (const auto& [key, model] : config.models) {
+        if (!config.budget_usd || !model.budget_usd || *model.budget_usd <= *config.budget_usd) {
+            continue;
+        }
+        models.child(key).fail("budget_usd",
+                               fmt::format("is more than budget.usd ({})", *config.budget_usd));
+    }
+}
+
 void read_verify(const Section& section, RunConfig& config) {
     config.verify_rule = only(section, "rule", config.verify_rule, {"published", "conditioned"});
     if (section.has("seeds") && section.get_string("seeds") == "published") {
@@ -397,6 +408,7 @@ RunConfig read(const Section& root, const std::string& path, Environment environ
     read_models(models, environment, config);
     read_agents(root.child("agents"), config);
     read_budget(root.child_or_empty("budget"), config);
+    check_model_budgets(models, config);
     read_verify(root.child_or_empty("verify"), config);
     read_evaluator(root.child_or_empty("evaluator"), config);
     read_rest(root, config);

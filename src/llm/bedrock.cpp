@@ -90,9 +90,7 @@ class BedrockDialect : public Dialect {
   public:
     HttpRequest write_request(const ModelOptions& model, const Request& request,
                               double now_unix_s) const override {
-        std::string base = model.url;
-        if (base.empty()) base = "https://bedrock-runtime." + model.region + ".amazonaws.com";
-        while (base.back() == '/') base.pop_back();
+        const std::string base = bedrock_address(model);
         SigV4Request to_sign;
         to_sign.method = "POST";
         // A model id may hold a colon: encoded in the address, and encoded again in what is signed.
@@ -140,6 +138,13 @@ class BedrockDialect : public Dialect {
 };
 
 }  // namespace
+
+std::string bedrock_address(const ModelOptions& model) {
+    std::string base = model.url;
+    if (base.empty()) base = "https://bedrock-runtime." + model.region + ".amazonaws.com";
+    while (base.back() == '/') base.pop_back();
+    return base;
+}
 
 std::string bedrock_request_body(const ModelOptions& model, const Request& request) {
     Json messages = Json::array();

@@ -14,6 +14,9 @@ namespace accelopt::llm {
 /// https://bedrock-runtime.REGION.amazonaws.com. Answers are never streamed.
 std::shared_ptr<Provider> make_bedrock_provider(Clock& clock = system_clock());
 
+/// The end point of a model, without a slash at its end.
+std::string bedrock_address(const ModelOptions& model);
+
 /// Builds the JSON body of a Converse request.
 std::string bedrock_request_body(const ModelOptions& model, const Request& request);
 

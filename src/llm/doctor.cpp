@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "llm/bedrock.h"
 #include "llm/http_provider.h"
 #include "llm/json_reading.h"
 #include "llm/model_options.h"
@@ -29,17 +30,17 @@ std::string models_url(const ModelOptions& model) {
     return join_url(base, "/models");
 }
 
-HttpResponse get(const ModelOptions& model, double timeout_s) {
+HttpResponse get(const ModelOptions& model, const std::string& url, double timeout_s) {
     HttpRequest request;
     request.get = true;
-    request.url = models_url(model);
+    request.url = url;
     request.timeout_s = timeout_s;
     request.connect_timeout_s = timeout_s;
     request.headers = {"Accept: application/json"};
     if (model.provider == "anthropic") {
         request.headers.push_back("anthropic-version: 2023-06-01");
         request.headers.push_back("x-api-key: " + model.api_key.reveal());
-    } else if (!model.api_key.empty()) {
+    } else if (model.provider == "openai" && !model.api_key.empty()) {
         request.headers.push_back("Authorization: Bearer " + model.api_key.reveal());
     }
     CurlMulti transport;
@@ -66,12 +67,17 @@ std::optional<std::vector<std::string>> listed_models(const std::string& body) {
 
 Finding examine_endpoint(const ModelOptions& model, double timeout_s) {
     Finding finding{"model " + model.key + ": endpoint", false, "", ""};
-    const HttpResponse response = get(model, timeout_s);
+    const bool bedrock = model.provider == "bedrock";
+    const HttpResponse response =
+        get(model, bedrock ? bedrock_address(model) + "/" : models_url(model), timeout_s);
     TryResult result;
     result.http_status = response.status;
     if (response.transport != HttpResponse::Transport::kComplete) {
         result.error = response.error;
         finding.remedy = "check url, network, proxy variables and CURL_CA_BUNDLE";
+    } else if (bedrock) {
+        finding.good = true;  // whatever it says to a request that is not signed
+        result.error = "reachable; its models are not listed";
     } else if (response.status == 401 || response.status == 403) {
         read_error_body(response.status, response.body, result);
         finding.remedy = "the key in the variable of key_env is not accepted";
@@ -128,7 +134,8 @@ std::vector<Finding> examine_models(const std::map<std::string, config::ModelCon
         findings.push_back({what + ": price", price || !needed,
                             price ? price->source + ", " + price->date : "n/a: costs are unknown",
                             "add the model to the price file, or take the budget away"});
-        if (config.provider == "openai" || config.provider == "anthropic") {
+        if (config.provider == "openai" || config.provider == "anthropic" ||
+            config.provider == "bedrock") {
             findings.push_back(examine_endpoint(model, timeout_s));
         }
     }

@@ -8,7 +8,7 @@
 namespace accelopt::nki::interp {
 
 /// Most dimensions an index expression may have.
-inline constexpr int kMaxIndexDims = 6;
+inline constexpr int kMaxIndexDims = 8;
 
 /// An affine expression over the axes of an index tensor: constant + sum(coefficient * i_axis),
 /// with i_axis in [0, count). Built from nl.arange and nl.mgrid.

@@ -7,8 +7,23 @@
 namespace accelopt::nki::interp::api {
 namespace {
 
+/// Copies a transposed tile from PSUM to SBUF, as nl.matmul and nl.transpose do.
+OpRequest copy_back(ApiCall& call, const Ref<Tile>& source, DType dtype) {
+    OpRequest request = call.host().request_here(Opcode::kCopy);
+    request.implicit = true;
+    request.shape = source->shape();
+    request.dtype = dtype;
+    request.add_source(source);
+    return request;
+}
+
 /// The request of stationary[K, M]^T moving[K, N].
-OpRequest product(ApiCall& call, const Ref<Tile>& stationary, const Ref<Tile>& moving) {
+OpRequest product(ApiCall& call, Ref<Tile> stationary, Ref<Tile> moving) {
+    for (Ref<Tile>* operand : {&stationary, &moving}) {
+        Builder& builder = call.host().builder();
+        if ((*operand)->buffer != Buffer::kPsum || !builder.is_floating(**operand)) continue;
+        *operand = builder.emit_fresh(copy_back(call, *operand, (*operand)->dtype), "");
+    }
     check_matmul_shape(*stationary, *moving);
     OpRequest request = call.request(Opcode::kMatmul);
     request.engine = Engine::kTensor;
@@ -43,16 +58,6 @@ MaskExpr turned_mask(MaskExpr mask) {
         std::swap(term.axes[0], term.axes[1]);
     }
     return mask;
-}
-
-/// Copies a transposed tile from PSUM to SBUF, as nl.matmul and nl.transpose do.
-OpRequest copy_back(ApiCall& call, const Ref<Tile>& source, DType dtype) {
-    OpRequest request = call.host().request_here(Opcode::kCopy);
-    request.implicit = true;
-    request.shape = source->shape();
-    request.dtype = dtype;
-    request.add_source(source);
-    return request;
 }
 
 /// The part of the PE array that a product is to run on (nisa.nc_matmul, PE tiling). Where it runs

@@ -82,8 +82,8 @@ std::vector<Tensor::Placement> placements(ApiCall& call, const std::vector<std::
         const std::vector<std::int64_t> index = block_index(shape, partition_axis, number);
         Tensor::Placement place;
         if (!allocation.function.is(Kind::kUnbound)) {
-            const Value result = host.call(
-                allocation.function,
+            const Value result = host.call_named(
+                allocation.function, {"idx", "pdim_size", "fdim_size"},
                 {host.shape_tuple(index), Value::integer(partitions), Value::integer(bytes)});
             const std::vector<Value> parts = host.items_of(result);
             if (parts.size() != (psum ? 3U : 2U))

@@ -145,6 +145,7 @@ Ref<Tile> Builder::emit_fresh(const OpRequest& request, const std::string& name)
     spec.context = request.outer_context;
     try {
         const Ref<Tile> tile = whole(allocate(std::move(spec)));
+        states_[tile->tensor].floating = request.opcode == Opcode::kTranspose;
         run(request, tile);
         return tile;
     } catch (TraceFailure& failure) {

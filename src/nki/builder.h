@@ -89,6 +89,9 @@ class Builder {
         if (!tile.dynamic.empty()) refuse_dynamic(tile);
         if (tile.buffer != Buffer::kHbm && tile.dims[0].tag != AxisTag::kPartition) draft(tile);
     }
+    /// True for the result of a transpose that the kernel did not assign to a tile of its own: the
+    /// compiler copies it to SBUF where it is needed there.
+    bool is_floating(const Tile& tile) const { return states_[tile.tensor].floating; }
     /// True when the tile is known to be an identity matrix.
     bool is_identity(const Tile& tile) const;
     /// Raises local_variable_used_out_of_scope for a tile of an iteration that has ended.
@@ -122,6 +125,7 @@ class Builder {
         bool written = false;
         bool identity = false;  ///< holds an identity matrix
         int branch = 0;         ///< branch it was made in
+        bool floating = false;  ///< a transpose whose memory the kernel did not choose
         bool hidden = false;    ///< registers: no rule of tiles applies
         std::int64_t writes = 0;
         std::optional<double> fill;

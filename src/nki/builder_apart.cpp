@@ -92,10 +92,7 @@ void Builder::check_dynamic(const OpRequest& request, const Tile& destination) c
                 .raise();
         for (const DynamicAxis& axis : tile.dynamic) {
             // "Only supports the indirect indexing to be on the partition or block dimension".
-            const Tensor& t = this->tensor(tile.tensor);
-            const bool last = tile.buffer == Buffer::kHbm && axis.stride == 1 &&
-                              t.shape.size() > 1 && t.shape.back() > 1;
-            if (axis.along_free || last)
+            if (axis.along_free || (tile.buffer == Buffer::kHbm && axis.after_partitions))
                 rejected("indirect_indices_free_dim",
                          fmt::format("'{}' is indexed by a tensor along its free dimension",
                                      describe(tile)))

@@ -95,6 +95,9 @@ class Evaluator {
     Value compare(Op op, const Value& a, const Value& b);
     Value subscript(const Value& base, const Value& index);
     Value call(const Value& callee, std::vector<Value> arguments);
+    /// The same, with keywords where the function has parameters of all these names.
+    Value call_named(const Value& callee, const std::vector<std::string>& names,
+                     std::vector<Value> arguments);
     Value call_builtin(int id, std::vector<Value>& arguments,
                        std::vector<std::pair<int, Value>>& keywords);
     Value call_method(Method& method, std::vector<Value>& arguments,

@@ -272,6 +272,28 @@ Value Evaluator::call(const Value& callee, std::vector<Value> arguments) {
     return dispatch(callee, arguments, keywords);
 }
 
+Value Evaluator::call_named(const Value& callee, const std::vector<std::string>& names,
+                            std::vector<Value> arguments) {
+    const Value* inner = &callee;
+    while (inner->is(Kind::kPartial)) inner = &inner->as<Partial>().function;
+    bool named = inner->is(Kind::kFunction);
+    for (const std::string& wanted : names) {
+        if (!named) break;
+        const std::vector<ParameterCode>& parameters = inner->as<Function>().code->parameters;
+        named = std::any_of(parameters.begin(), parameters.end(),
+                            [&](const ParameterCode& p) { return name(p.name) == wanted; });
+    }
+    if (!named) return call(callee, std::move(arguments));
+    const Restore<int> restore_line(line_);
+    const Restore<int> restore_column(column_);
+    const Restore<int> restore_site(site_);
+    Keywords keywords;
+    for (std::size_t k = 0; k < names.size(); ++k)
+        keywords.emplace_back(code_->names.intern(names[k]), arguments[k]);
+    std::vector<Value> none;
+    return dispatch(callee, none, keywords);
+}
+
 void Evaluator::bind(const Function& function, std::vector<Value>& arguments, Keywords& keywords,
                      Environment& environment) {
     const FunctionCode& code = *function.code;

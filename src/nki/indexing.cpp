@@ -218,6 +218,7 @@ class Subscript {
         made.stride = dim.stride;
         made.scale = item.scale;
         made.size = dim.count;
+        made.after_partitions = view_->dims[0].stride != 0;
         made.offset = item.affine->constant;
         const auto widen = [&](int d, std::int64_t count) {
             TileDim& to = view_->dims[d];

@@ -265,6 +265,10 @@ Value Evaluator::numpy_array(const std::string& name, std::vector<Value>& argume
     for (auto& [keyword, value] : keywords) {
         if (this->name(keyword) == "dtype") {
             dtype = value;
+        } else if (arguments.empty() &&
+                   (this->name(keyword) == "n" || this->name(keyword) == "N" ||
+                    this->name(keyword) == "shape" || this->name(keyword) == "object")) {
+            arguments.push_back(value);
         } else if (this->name(keyword) == "fill_value" && name == "full") {
             arguments.push_back(value);
         } else {

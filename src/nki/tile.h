@@ -46,8 +46,9 @@ struct DynamicAxis {
     std::int64_t stride = 0;  ///< of the axis, in elements
     std::int64_t scale = 1;
     std::int64_t size = 0;
-    bool along_free = false;                               ///< the index tile has free dimensions
-    std::int64_t offset = 0;                               ///< constant part of the offset
+    bool after_partitions = false;  ///< an axis before it walks along the partitions
+    bool along_free = false;        ///< the index tile has free dimensions
+    std::int64_t offset = 0;        ///< constant part of the offset
     std::array<std::int64_t, kMaxTileDims> offset_step{};  ///< per dim of the view
     /// Stride of the index tile along every dim of the view, in its elements.
     std::array<std::int64_t, kMaxTileDims> index_step{};

@@ -71,7 +71,9 @@ class WriteTracker {
             require_inside(read.access, *read.space, tensor, operation);
             if (finding || holds_values_from_the_start(tensor)) return;
             // Which elements a gather reads is known at run time only.
-            const bool some = operation.opcode == Opcode::kGather && read.what == "source 1";
+            const bool some =
+                (operation.opcode == Opcode::kGather && read.what == "source 1") ||
+                (operation.opcode == Opcode::kScatter && read.what == "the accumulator");
             if (some && map(read.access).anything()) return;
             if (map(read.access).written(read.access, *read.space)) return;
             const auto lost = overwritten_.find(tiles_.tile_of(tensor.id, read.access.block));

@@ -69,6 +69,8 @@ def models(work):
     refused([("    name: gpt-x\n", more + "budget_usd: 1\n")], 4, "no price", "gpt-x")
     refused([("models:", "budget: {usd: 1}\nmodels:")], 5, "no price", "gpt-x")
     refused([("models:", "budget: {usd: 1, problem_usd: 2}\nmodels:")], 3, "problem_usd")
+    refused([("models:", "budget: {usd: 1}\nmodels:"),
+             ("    name: gpt-x\n", more + "budget_usd: 2\n")], 9, "more than budget.usd")
     refused([("models:", "budget: {calls: 0}\nmodels:")], 3, "calls")
     refused([("provider: openai", "provider: anthropic"),
              ("    name: gpt-x\n", more + "thinking: 30000\n")], 8, "thinking")

@@ -72,3 +72,22 @@ TEST_CASE("the doctor tells of missing keys, prices and endpoints", "[N21]") {
     REQUIRE(keyless.size() == 1);
     CHECK(keyless[0].value.find("ACCELOPT_DOCTOR_KEY") != std::string::npos);
 }
+
+TEST_CASE("the doctor reaches for Bedrock without signing anything") {
+    setenv("ACCELOPT_DOCTOR_KEY", kKey, 1);
+    FaultServer server({body_reply(403, "who are you")});
+    config::ModelConfig model;
+    model.key = "m";
+    model.provider = "bedrock";
+    model.url = server.url();
+    model.name = "org.model-v1:0";
+    model.region = "us-west-2";
+    model.key_env = model.secret_key_env = "ACCELOPT_DOCTOR_KEY";
+    model.given = {"provider", "url", "name", "region", "key_env", "secret_key_env"};
+    const auto findings = examine_models({{"m", model}}, {}, false, 2);
+    REQUIRE(findings.size() == 3);
+    CHECK(findings[2].good);
+    CHECK(server.requests().at(0).headers.count("authorization") == 0);
+    model.url = testing::refused_url();
+    CHECK_FALSE(examine_models({{"m", model}}, {}, false, 2).at(2).good);
+}
