@@ -399,10 +399,7 @@ void Builder::charge_elements(const Operation& operation) {
 }
 
 void Builder::push(Operation& operation, const OpRequest& request) {
-    // A fill makes the instruction one of the whole tile, which repeat_operation() does not know.
-    const bool whole = request.prefill.has_value();
-    if (whole) refuse_replay();
-    append(std::move(operation), request.associative, whole);
+    append(std::move(operation), request.associative, request.prefill.has_value());
 }
 
 void Builder::append(Operation operation, bool associative, bool whole) {
@@ -419,7 +416,7 @@ void Builder::append(Operation operation, bool associative, bool whole) {
         check_engine(operation, whole);
     track(operation, associative);
     program_.operations.push_back(std::move(operation));
-    note({TraceEvent::Kind::kOperation, associative, -1});
+    note({TraceEvent::Kind::kOperation, associative, whole, -1});
 }
 
 }  // namespace accelopt::nki::interp

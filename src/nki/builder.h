@@ -48,6 +48,7 @@ struct TraceEvent {
     enum class Kind : std::uint8_t { kOperation, kTensor, kEnter, kIterate, kLeave };
     Kind kind = Kind::kOperation;
     bool associative = false;  ///< kOperation: OpRequest::associative
+    bool whole = false;        ///< kOperation: has an OpRequest::prefill
     int loop = -1;             ///< kEnter: index into Program::loops
 };
 
@@ -118,7 +119,7 @@ class Builder {
     bool holds_identity(TensorId id) const { return states_[id].identity; }
     /// Makes a tensor like one of an earlier iteration.
     void repeat_tensor(TensorId like);
-    void repeat_operation(Operation operation, bool associative);
+    void repeat_operation(Operation operation, const TraceEvent& event);
     void repeat_enter(int loop);
     const Tensor& tensor(TensorId id) const { return program_.tensors[id]; }
     void name_tensor(TensorId id, const std::string& name);
@@ -142,7 +143,10 @@ class Builder {
     void check_scope(const Tile& tile);
     /// Enters and leaves the branch of an `if` that the device decides: tiles made inside end with
     /// it.
-    void enter_branch() { branches_.push_back(++branch_count_); }
+    void enter_branch() {
+        branches_.push_back(++branch_count_);
+        refuse_replay();
+    }
     void leave_branch() { branches_.pop_back(); }
     int branch_depth() const { return static_cast<int>(branches_.size()); }
     /// Raises now or when the kernel allocates a tensor directly: such kernels may not do this.

@@ -24,6 +24,7 @@ OpRequest register_request(const OpRequest& request, Opcode opcode) {
 }  // namespace
 
 Builder::Registers& Builder::registers_of(const OpRequest& request) {
+    refuse_replay();  // what the registers hold is carried from one iteration to the next
     return registers_[request.engine == Engine::kScalar ? 0 : 1];
 }
 

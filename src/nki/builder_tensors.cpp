@@ -96,7 +96,7 @@ TensorId Builder::allocate(TensorSpec spec) {
     // A tensor of another iteration than the running one, or one that is no tile, is made once.
     if (state.context != loops_.context() || spec.buffer == Buffer::kHbm) refuse_replay();
     program_.tensors.push_back(std::move(tensor));
-    note({TraceEvent::Kind::kTensor, false, -1});
+    note({TraceEvent::Kind::kTensor, false, false, -1});
     return program_.tensors.back().id;
 }
 
@@ -153,6 +153,7 @@ void Builder::place(Tensor& tensor, std::vector<Tensor::Placement> placements) {
 }
 
 TensorId Builder::share(TensorSpec spec) {
+    refuse_replay();
     const std::size_t index = next_shared_++;
     if (index < shared_.size()) {
         const Tensor& made = program_.tensors[shared_[index]];

@@ -76,7 +76,10 @@ class Evaluator {
     OpRequest binary_request(AluOp op, const Value& a, const Value& b, OpRequest request,
                              std::optional<DType> dtype);
     /// Number of the next draw of random numbers, and the seed they follow.
-    std::uint64_t next_draw() { return draws_++; }
+    std::uint64_t next_draw() {
+        refuse_replay();
+        return draws_++;
+    }
     std::uint64_t seed() const { return seed_; }
     void reseed(std::uint64_t seed) {
         seed_ = seed;

@@ -92,7 +92,8 @@ bool Replay::same_tensor(TensorId a, TensorId b) const {
 }
 
 bool Replay::same_event(const TraceEvent& a, const TraceEvent& b) const {
-    return a.kind == b.kind && a.associative == b.associative && a.loop == b.loop;
+    return a.kind == b.kind && a.associative == b.associative && a.whole == b.whole &&
+           a.loop == b.loop;
 }
 
 /// Compares iterations 1 and 2.
@@ -199,7 +200,7 @@ void Replay::repeat(std::int64_t iteration) {
                 for (int s = 0; s < 4; ++s)
                     if (scalars[s]->vector)
                         move(scalars[s]->view.edit(), steps.view[4 + s] * times, fresh);
-                builder_.repeat_operation(std::move(copy), event.associative);
+                builder_.repeat_operation(std::move(copy), event);
                 break;
             }
             case TraceEvent::Kind::kTensor:
