@@ -91,7 +91,7 @@ int TlsServer::State::choose(SSL*, const unsigned char** out, unsigned char* len
     const std::scoped_lock lock(state.mutex);
     state.offered.clear();
     int result = SSL_TLSEXT_ERR_NOACK;
-    for (unsigned at = 0; at + 1 + in[at] <= in_length; at += 1 + in[at]) {
+    for (unsigned at = 0; at < in_length && at + 1 + in[at] <= in_length; at += 1 + in[at]) {
         state.offered.emplace_back(reinterpret_cast<const char*>(in + at + 1), in[at]);
         if (state.offered.back() != "http/1.1") continue;
         *out = in + at + 1;
@@ -142,6 +142,10 @@ void TlsServer::State::converse(int fd) {
     ++requests;
     SSL_write(session.get(), answer.data(), static_cast<int>(answer.size()));
     SSL_shutdown(session.get());
+    // Closed with bytes unread, the connection would be reset and the answer lost.
+    shutdown(fd, SHUT_WR);
+    while (read(fd, buffer.data(), buffer.size()) > 0) {
+    }
 }
 
 TlsServer::TlsServer(const std::string& folder, std::string body)

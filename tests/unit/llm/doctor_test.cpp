@@ -22,7 +22,7 @@ std::vector<Finding> examine(const std::string& url, bool budget = false) {
     model.name = "org/model-1";
     model.key_env = "ACCELOPT_DOCTOR_KEY";
     model.given = {"provider", "url", "name", "key_env"};
-    auto findings = examine_models({{"m", model}}, {}, budget, 2);
+    auto findings = examine_models({{"m", model}}, {}, budget, 30);
     for (const auto& finding : findings) {
         CHECK((finding.what + finding.value + finding.remedy).find("sk-doctor") ==
               std::string::npos);
@@ -84,10 +84,10 @@ TEST_CASE("the doctor reaches for Bedrock without signing anything") {
     model.region = "us-west-2";
     model.key_env = model.secret_key_env = "ACCELOPT_DOCTOR_KEY";
     model.given = {"provider", "url", "name", "region", "key_env", "secret_key_env"};
-    const auto findings = examine_models({{"m", model}}, {}, false, 2);
+    const auto findings = examine_models({{"m", model}}, {}, false, 30);
     REQUIRE(findings.size() == 3);
     CHECK(findings[2].good);
     CHECK(server.requests().at(0).headers.count("authorization") == 0);
     model.url = testing::refused_url();
-    CHECK_FALSE(examine_models({{"m", model}}, {}, false, 2).at(2).good);
+    CHECK_FALSE(examine_models({{"m", model}}, {}, false, 30).at(2).good);
 }
