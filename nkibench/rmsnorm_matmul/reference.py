@@ -2,6 +2,13 @@
 import numpy as np
 
 
+def normalised(x):
+    return x / np.sqrt(np.mean(np.square(x), axis=1, keepdims=True))
+
+
 def forward(x, w):
-    mean_square = np.mean(np.square(x), axis=1, keepdims=True)
-    return (x / np.sqrt(mean_square)) @ w
+    return normalised(x) @ w
+
+
+def scale(x, w):
+    return np.abs(normalised(x)) @ np.abs(w)

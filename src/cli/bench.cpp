@@ -44,6 +44,7 @@ std::vector<EvaluationReply> run_shipped(const Options& options) {
         request.target = options.target;
         request.source = problem.baseline_source;
         request.shape = options.shape;
+        request.tiers.push_back("order");
         if (options.no_values) request.tiers = {"legality", "timing"};
         show_progress(options, id);
         replies.push_back(evaluator.evaluate(request));

@@ -17,6 +17,7 @@ void add_profile(CLI::App& app, Action& action);
 void add_check(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
 void add_recover(CLI::App& app, Action& action);
+void add_validate(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 
 }  // namespace accelopt::cli

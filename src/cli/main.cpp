@@ -36,6 +36,7 @@ int main(int argc, char** argv) {
     cli::add_check(app, action);
     cli::add_report(app, action);
     cli::add_recover(app, action);
+    cli::add_validate(app, action);
     cli::add_doctor(app, action);
     try {
         app.parse(argc, argv);

@@ -6,6 +6,7 @@
 
 #include "cli/commands.h"
 #include "core/text.h"
+#include "report/versions.h"
 #include "store/archive.h"
 #include "store/journal.h"
 
@@ -17,12 +18,15 @@ struct Options {
     std::string table = "summary";
     std::string format = "text";
     std::string run;
+    bool mixed_versions = false;
 };
 
 ExitCode report(const Options& options) {
-    for (const auto& directory : options.runs) {
-        const auto run = store::load_run(directory);
-        if (options.runs.size() > 1) fmt::print("# {}\n", directory);
+    std::vector<store::RunData> runs;
+    for (const auto& directory : options.runs) runs.push_back(store::load_run(directory));
+    if (!options.mixed_versions) report::require_one_version(runs);
+    for (const auto& run : runs) {
+        if (runs.size() > 1) fmt::print("# {}\n", run.directory);
         fmt::print("{}", report::render_table(run, options.table, options.format));
     }
     return ExitCode::kOk;
@@ -55,6 +59,8 @@ void add_report(CLI::App& app, Action& action) {
     command->add_option("--table", options->table, "which table")->capture_default_str();
     command->add_option("--format", options->format, "text, csv, md or latex")
         ->capture_default_str();
+    command->add_flag("--mixed-versions", options->mixed_versions,
+                      "allow evaluations of several versions of the program or machine");
     command->callback([options, &action] { action = [options] { return report(*options); }; });
 }
 

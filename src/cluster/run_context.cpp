@@ -56,7 +56,10 @@ std::string RunContext::evaluation_key(const std::string& problem,
                                        const std::string& source) const {
     return sha256_hex("evaluation/" + problem + "/" + config.shape + "/" + config.target + "/" +
                       machine_hash + "/" + config.verify_rule + "/" +
-                      std::to_string(config.verify_seeds) + "/" + sha256_hex(secret()) + "/" +
+                      std::to_string(config.verify_seeds.size()) +
+                      (config.verify_published_seeds ? " published" : "") +
+                      (config.verify_stress ? " stress" : "") +
+                      (config.verify_order ? " order" : "") + "/" + sha256_hex(secret()) + "/" +
                       std::string(kVersion) + "/" + sha256_hex(source))
         .substr(0, 32);
 }

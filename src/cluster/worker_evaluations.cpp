@@ -29,6 +29,11 @@ void Worker::State::claim_answered(const std::string& payload) {
     }
     auto request = evaluation_request(claimed.at(key).problem, claimed.at(key).source);
     request.id = key;
+    // Two executions that must agree: always where everything starts from, else as configured.
+    const auto& waiting = claims.at(key);
+    const bool baseline = std::any_of(waiting.begin(), waiting.end(),
+                                      [](const auto& claim) { return claim.sample < 0; });
+    if (baseline || context.config.verify_order) request.tiers.push_back("order");
     pool->submit(std::move(request));
 }
 
@@ -40,8 +45,12 @@ protocol::EvaluationRequest Worker::State::evaluation_request(const std::string&
     request.target = config.target;
     request.source = source;
     request.rule = config.verify_rule;
-    request.seeds.clear();
-    for (int k = 0; k < config.verify_seeds; ++k) request.seeds.push_back(k);
+    request.seeds = config.verify_seeds;
+    if (config.verify_published_seeds) request.seed_rule = "published";
+    // Every kernel gets every tier, each ending at its first finding: what is wrong shows on the
+    // first input set as a rule, and nothing that is not fully verified can enter a beam.
+    request.tiers = {"legality", "timing", "seed", "values"};
+    if (config.verify_stress) request.tiers.push_back("stress");
     request.secret = context.secret();
     request.shape = config.shape;
     request.limits.wall_s = config.evaluator_timeout_s;

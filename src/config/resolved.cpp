@@ -126,14 +126,16 @@ std::string tail(const RunConfig& config) {
     return fmt::format(
         "prices: {}\nretry: {}\nprompts: {}\nmenu: {}\nmatrix: {{}}\n"
         "budget:\n  usd: {}\n  calls: {}\n  wall: {}\n  problem_usd: {}\n"
-        "verify:\n  rule: {}\n  seeds: {}\n  stress: {}\n"
+        "verify:\n  rule: {}\n  seeds: {}\n  stress: {}\n  order: {}\n"
         "evaluator:\n  slots: {}\n  timeout_s: {}\n  memory_gib: {}\n  cache: {}\n  cache_gib: {}\n"
         "cluster:\n  margin_s: {}\n  coordinator_works: {}\n"
         "store:\n  locking: {}\n  compression: {}\nnumerics:\n  isa: {}\n",
         text(config.prices), text(config.retry), text(config.prompts), or_else(config.menu, "null"),
         or_else(config.budget_usd, "null"), or_else(config.budget_calls, "null"),
         or_else(config.budget_wall_s, "null"), or_else(config.budget_problem_usd, "null"),
-        text(config.verify_rule), config.verify_seeds, text(config.verify_stress),
+        text(config.verify_rule),
+        config.verify_published_seeds ? "published" : std::to_string(config.verify_seeds.size()),
+        text(config.verify_stress), text(config.verify_order),
         or_else(config.evaluator_slots, "auto"), text(config.evaluator_timeout_s),
         text(config.evaluator_memory_gib), or_else(config.evaluator_cache, "auto"),
         text(config.evaluator_cache_gib), text(config.cluster_margin_s),

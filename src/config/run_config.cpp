@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cstdlib>
 #include <limits>
+#include <numeric>
 #include <set>
 
 #include "config/reader.h"
@@ -329,6 +330,9 @@ void read_budget(const Section& section, RunConfig& config) {
     }
 }
 
+/// The input seeds of NKIBench (AccelOpt, eval_numpy.py).
+const std::vector<int> kPublishedSeeds = {0, 21, 42, 63, 84};
+
 /// A model's budget above the run's could never be reached.
 void check_model_budgets(const Section& models, const RunConfig& config) {
     for (const auto& [key, model] : config.models) {
@@ -341,13 +345,18 @@ void check_model_budgets(const Section& models, const RunConfig& config) {
 }
 
 void read_verify(const Section& section, RunConfig& config) {
-    config.verify_rule = only(section, "rule", config.verify_rule, {"published", "conditioned"});
-    if (section.has("seeds") && section.get_string("seeds") == "published") {
-        not_supported(section, "seeds", "published", "a number");
+    config.verify_rule = choice(section, "rule", config.verify_rule, {"conditioned", "published"});
+    config.verify_published_seeds =
+        section.has("seeds") && section.get_string("seeds") == "published";
+    if (config.verify_published_seeds) {
+        config.verify_seeds = kPublishedSeeds;
+    } else {
+        config.verify_seeds.resize(
+            static_cast<std::size_t>(int_between(section, "seeds", 5, 1, 64)));
+        std::iota(config.verify_seeds.begin(), config.verify_seeds.end(), 0);
     }
-    config.verify_seeds = int_between(section, "seeds", config.verify_seeds, 1, 64);
     config.verify_stress = section.bool_or("stress", config.verify_stress);
-    if (config.verify_stress) not_supported(section, "stress", "true", "false");
+    config.verify_order = section.bool_or("order", config.verify_order);
 }
 
 void read_evaluator(const Section& section, RunConfig& config) {

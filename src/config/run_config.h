@@ -78,9 +78,12 @@ struct RunConfig {
     std::optional<double> budget_problem_usd;  ///< per problem
     std::optional<std::int64_t> budget_calls;
     std::optional<double> budget_wall_s;
-    std::string verify_rule = "published";
-    std::int64_t verify_seeds = 5;
-    bool verify_stress = false;                   ///< true is refused: not supported yet
+    std::string verify_rule = "conditioned";  ///< or "published"
+    std::vector<int> verify_seeds = {0, 1, 2, 3, 4};
+    bool verify_published_seeds = false;  ///< verify_seeds are NKIBench's own, not indices
+    bool verify_stress = true;
+    bool verify_order =
+        false;  ///< tier order for every kernel that passed; baselines get it always
     std::optional<std::int64_t> evaluator_slots;  ///< nullopt = auto
     double evaluator_timeout_s = 180;
     double evaluator_memory_gib = 8;

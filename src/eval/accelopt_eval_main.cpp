@@ -34,7 +34,8 @@ Example, from the source tree:
   target   a machine of configs/hardware/, or a path to such a file
   source   the kernel's text; "entry" names its function when several are there
   seeds    numbers of input sets; "secret" decides the inputs together with them
-  tiers    legality, timing, values: how far to go; default all three
+  tiers    legality, timing, seed, values, stress, order: what to check, in this order; default
+           legality, timing, values, stress
   shape    full, or the problem's small test shape
 
 The reply's "outcome" is ok, syntax_error, unsupported, rejected, incorrect, implausible,

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "eval/task_check.h"
 #include "protocol/evaluation.h"
 #include "trainium/machine.h"
 
@@ -24,6 +25,8 @@ class Evaluator {
     ~Evaluator();
     /// Never throws for anything a kernel does: every end is an outcome.
     protocol::EvaluationReply evaluate(const protocol::EvaluationRequest& request);
+    /// Whether a problem can tell right answers from trivial ones, at its test shape.
+    TaskReport check_task(const std::string& id_or_path);
 
   private:
     struct State;

@@ -33,6 +33,10 @@ std::optional<nki::Finding> check_output(const nki::Tensor& tensor, const Output
         return reject("output_alias", "the kernel returns '" + tensor.name +
                                           "', which is not a tensor it computed");
     }
+    if (tensor.is_mutable_parameter()) {
+        return reject("output_alias", "the kernel returns its input '" + tensor.name +
+                                          "', updated in place; the problem has no such output");
+    }
     if (tensor.buffer != nki::Buffer::kHbm) {
         return reject("output_type", "output '" + expected.name + "' is an on-chip tile in " +
                                          std::string(to_string(tensor.buffer)) +

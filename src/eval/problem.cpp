@@ -242,6 +242,13 @@ void read_tensors(const config::Section& root, Problem& problem) {
 
 }  // namespace
 
+bool StressSet::changes_scalars() const {
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        if (replaced.at(i) && !inputs[i].tensor) return true;
+    }
+    return false;
+}
+
 std::vector<nki::Argument> Problem::kernel_arguments() const {
     std::vector<nki::Argument> arguments;
     for (const InputSpec& input : inputs) {

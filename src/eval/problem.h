@@ -35,6 +35,9 @@ struct StressSet {
     std::optional<double> constant;  ///< overrides the problem's conditioned constant
     std::vector<InputSpec> inputs;   ///< all arguments, the replaced ones among them
     std::vector<bool> replaced;      ///< which of `inputs` differ from the nominal ones
+
+    /// True when a scalar is replaced: the kernel sees scalars while it is traced.
+    bool changes_scalars() const;
 };
 
 /// A benchmark problem at one shape (full or test), all formulas evaluated.

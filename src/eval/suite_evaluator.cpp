@@ -219,6 +219,7 @@ EvaluationReply SuiteEvaluator::evaluate(const SuiteProblem& problem, const Suit
     reply.source_sha256 = sha256_hex(request.source);
     reply.accelopt_version = kVersion;
     reply.machine = state_->machine.name + "@" + state_->machine.hash;
+    reply.rule = "published";
     try {
         state_->run(problem, request, reply);
     } catch (const std::bad_alloc&) {

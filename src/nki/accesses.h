@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -11,9 +13,9 @@
 
 namespace accelopt::nki::interp {
 
-/// What a view touches, in a form that overlaps are proved on: partitions [p_lo, p_hi) and, from
-/// element `start`, `rows` runs of `run` elements, `pitch` apart. A view of any other form only
-/// equals itself (`exact` is false).
+/// What a view touches. In a form that overlaps are proved on quickly: partitions [p_lo, p_hi) and,
+/// from element `start`, `rows` runs of `run` elements, `pitch` apart. A view of any other form
+/// (`exact` is false) is compared run by run.
 struct Region {
     std::uint64_t hash = 0;  ///< of the whole view
     bool exact = true;
@@ -23,6 +25,9 @@ struct Region {
     std::int64_t pitch = 0;
     std::int64_t rows = 1;
     std::int64_t run = 1;
+    std::int64_t hull_lo = 0;  ///< elements [hull_lo, hull_hi) hold all runs
+    std::int64_t hull_hi = 1;
+    std::array<Dim, kMaxDims> dims{};  ///< without the partitions of an on-chip view
 };
 
 Region region_of(const View& view, const Tensor& tensor);
@@ -53,13 +58,58 @@ class AccessTracker {
         bool associative = false;
         int first_context = 0;  ///< of the oldest associative write, or read, of the region
     };
-    /// The writes to one tile: a few regions are compared with each other, many by identity only.
+    /// Records of one tile. Beyond a few they are found by the cells of a grid that they touch.
+    class Records {
+      public:
+        /// Calls f(record) for the records that share an element, until it returns true.
+        template <typename F>
+        bool any_overlapping(const Region& region, F&& f) {
+            if (!grid_) return any_of(records_, region, f);
+            const auto any_in = [&](const std::vector<std::int32_t>& some) {
+                return std::any_of(some.begin(), some.end(), [&](std::int32_t k) {
+                    return overlap(records_[k].region, region) && f(records_[k]);
+                });
+            };
+            const std::vector<std::uint64_t> cells = cells_of(region);
+            if (cells.empty()) return any_of(records_, region, f);
+            if (any_in(grid_->wide)) return true;
+            for (const std::uint64_t cell : cells) {
+                const auto found = grid_->cells.find(cell);
+                if (found != grid_->cells.end() && any_in(found->second)) return true;
+            }
+            return false;
+        }
+        /// The record of the same view; nullptr: none.
+        Record* same(const Region& region);
+        void add(const Record& record, const Tensor& tensor);
+
+      private:
+        struct Grid {
+            std::int64_t row = 1;  ///< elements of a row of the tensor
+            std::unordered_map<std::uint64_t, std::int32_t> by_hash;
+            std::unordered_map<std::uint64_t, std::vector<std::int32_t>> cells;
+            std::vector<std::int32_t> wide;  ///< in very many cells
+        };
+
+        template <typename F>
+        static bool any_of(std::vector<Record>& records, const Region& region, F&& f) {
+            for (Record& record : records) {
+                if (overlap(record.region, region) && f(record)) return true;
+            }
+            return false;
+        }
+        std::vector<std::uint64_t> cells_of(const Region& region) const;
+        void enter(std::int32_t k);
+
+        std::vector<Record> records_;
+        std::unique_ptr<Grid> grid_;
+    };
     struct Tile {
-        std::vector<Record> few;
-        std::vector<Record> reads;
-        std::unique_ptr<std::unordered_map<std::uint64_t, Record>> many;
+        Records writes;
+        Records reads;
     };
     static constexpr std::size_t kFew = 24;
+    static constexpr std::size_t kMost = 1U << 16;
 
     static std::uint64_t key(const View& view) {
         return static_cast<std::uint64_t>(view.tensor) << 36 ^

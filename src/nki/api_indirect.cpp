@@ -49,6 +49,14 @@ OpRequest on_chip_copy(ApiCall& call, const Ref<Tile>& source) {
     return request;
 }
 
+/// "HWDGE is only supported for NeuronCore-v3+" (nki.isa.dma_copy).
+void check_descriptors(const ApiCall& call) {
+    const int mode = call.at("dge_mode");
+    if (call.host().core_version() < 3 && call[mode].is(Kind::kToken) &&
+        call[mode].integer() == static_cast<int>(TokenId::kDgeHw))
+        call.bad_argument(mode, "a mode of NeuronCore-v2, which hwdge is not");
+}
+
 }  // namespace
 
 Value load(ApiCall& call) {
@@ -177,6 +185,7 @@ Value dma_copy(ApiCall& call) {
     request.engine = Engine::kDma;
     request.allows_dynamic = true;
     request.extra = bounds_mode(call);
+    check_descriptors(call);
     const int update = call.at("dst_rmw_op");
     if (call.has(update)) {
         expect_sum(call, update);
@@ -198,6 +207,7 @@ Value dma_copy(ApiCall& call) {
 }
 
 Value dma_transpose(ApiCall& call) {
+    check_descriptors(call);
     const Ref<Tile> source = call.loose_tile(0);
     Evaluator& host = call.host();
     std::vector<int> order;

@@ -142,6 +142,19 @@ void check_engine(const ApiCall& call, const OpRequest& request,
     call.bad_argument(call.at("engine"), "an engine that runs this instruction");
 }
 
+/// nisa.tensor_scalar on GpSimd is for rsqrt alone; the Scalar Engine has few operators (NKI API
+/// Common Fields, "Supported Math Operators for NKI ISA", column "Supported Engine").
+void check_scalar_operators(const ApiCall& call, const OpRequest& request) {
+    const auto runs = [&](AluOp op) {
+        if (op == AluOp::kNone || op == AluOp::kRsqrt) return true;
+        return request.engine == Engine::kScalar &&
+               (op == AluOp::kAdd || op == AluOp::kMultiply || op == AluOp::kAbsMax);
+    };
+    if (request.engine != Engine::kScalar && request.engine != Engine::kGpSimd) return;
+    if (!runs(request.op0) || !runs(request.op1))
+        call.bad_argument(call.at("engine"), "an engine that has these operators");
+}
+
 /// An operator and its operand. A few operators take the data alone, whatever the operand.
 void set_operator(ApiCall& call, int op, int operand, AluOp& into, ScalarRequest& value) {
     const Value& given = call[op];
@@ -233,6 +246,7 @@ Value tensor_scalar(ApiCall& call) {
     request.add_source(source);
     check_bits(call, request);
     check_engine(call, request, {Engine::kVector, Engine::kScalar, Engine::kGpSimd});
+    check_scalar_operators(call, request);
     return call.pending(std::move(request));
 }
 
@@ -302,6 +316,8 @@ Value tensor_tensor_scan(ApiCall& call) {
     request.operand0 = call.scalar(2);
     request.op0 = call.alu(3);
     request.op1 = call.alu(4);
+    for (int k = 3; k < 5; ++k)
+        if (is_bitwise(call.alu(k))) call.bad_argument(k, "a binary arithmetic operator");
     request.reverse0 = call.flag(5, false);
     request.reverse1 = call.flag(6, false);
     request.shape = a->shape();

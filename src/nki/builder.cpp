@@ -381,6 +381,23 @@ void Builder::fill_mask(Operation& operation, const IterationSpace& space) {
     }
 }
 
+void Builder::charge_elements(const Operation& operation) {
+    const auto elements = [](const View& view) {
+        double n = 1;  // a product of six counts does not fit 64 bits
+        for (int d = 0; d < view.rank; ++d) n *= static_cast<double>(view.dims[d].count);
+        return n;
+    };
+    double most = elements(operation.dst);
+    for (int k = 0; k < operation.sources; ++k) most = std::max(most, elements(operation.src[k]));
+    elements_ += most;
+    if (elements_ <= static_cast<double>(limits_.elements)) return;
+    exhausted("steps", fmt::format("the operations of the kernel touch more than {} elements",
+                                   limits_.elements))
+        .limit(limits_.elements)
+        .remedy("repeat fewer elements by broadcasts and zero strides")
+        .raise();
+}
+
 void Builder::push(Operation& operation, const OpRequest& request) {
     append(std::move(operation), request.associative, request.prefill.has_value());
 }
@@ -392,6 +409,7 @@ void Builder::append(Operation operation, bool associative, bool whole) {
             .limit(limits_.operations)
             .raise();
     charge_memory(static_cast<std::int64_t>(sizeof(Operation)));
+    charge_elements(operation);
     operation.loop = loops_.innermost_loop();
     if (!is_dma(operation.opcode) && operation.engine != Engine::kDma &&
         !(operation.opcode == Opcode::kMemset && operation.implicit))

@@ -213,6 +213,7 @@ class Builder {
     View view_of(const Draft& draft, const IterationSpace& space);
     void fill_mask(Operation& operation, const IterationSpace& space);
     void push(Operation& operation, const OpRequest& request);
+    /// `whole`: the instruction processes the whole tile, of which the operation is a part.
     void append(Operation operation, bool associative, bool whole);
     void note(TraceEvent event) {
         if (watched_ > 0) events_.push_back(event);
@@ -230,10 +231,13 @@ class Builder {
     [[noreturn]] void partition_mismatch(const OpRequest& request, const Tile& destination) const;
     [[noreturn]] void shape_mismatch(const OpRequest& request, const Tile& destination) const;
     void charge_memory(std::int64_t bytes);
+    /// Counts what an operation touches; refuses beyond the budget.
+    void charge_elements(const Operation& operation);
     void place(Tensor& tensor, std::vector<Tensor::Placement> placements);
 
     Heap& heap_;
     TraceLimits limits_;
+    double elements_ = 0;
     Program program_;
     LoopTracker loops_;
     AccessTracker accesses_;

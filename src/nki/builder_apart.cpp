@@ -91,9 +91,10 @@ void Builder::check_dynamic(const OpRequest& request, const Tile& destination) c
                 .limit(kMaxDynamic)
                 .raise();
         for (const DynamicAxis& axis : tile.dynamic) {
+            // "Only supports the indirect indexing to be on the partition or block dimension".
             if (axis.along_free || (tile.buffer == Buffer::kHbm && axis.after_partitions))
                 rejected("indirect_indices_free_dim",
-                         fmt::format("the index of '{}' changes along its free dimension",
+                         fmt::format("'{}' is indexed by a tensor along its free dimension",
                                      describe(tile)))
                     .shape(tile.shape())
                     .shape(axis.index->shape())
@@ -120,6 +121,42 @@ View Builder::window_of(const Tile& tile) {
     view.dims[1] = {1, t.free_elements};
     return view;
 }
+
+namespace {
+
+/// Cuts the window of an HBM operand down to what its indices can reach: every position of the
+/// indexed axes, and no more than the view has of the others. The operands of `space` are the
+/// indexed tile and, per indexed axis, its index and the static part of its position.
+void narrow_window(View& window, const IterationSpace& space, const std::vector<DynamicAxis>& axes,
+                   Extra& extra) {
+    const Lane& address = space.operands()[0].address;
+    View narrow;
+    narrow.tensor = window.tensor;
+    narrow.offset = address.constant;
+    const auto add = [&](std::int64_t stride, std::int64_t count) {
+        if (count == 1) return true;
+        if (narrow.rank == kMaxDims) return false;
+        narrow.dims[narrow.rank++] = {stride, count};
+        return true;
+    };
+    const auto position = [&](std::size_t k) -> const Lane& {
+        return space.operands()[2 + 2 * k].address;
+    };
+    for (std::size_t k = 0; k < axes.size(); ++k) {
+        narrow.offset -= axes[k].stride * position(k).constant;
+        if (!add(axes[k].stride, axes[k].size)) return;
+    }
+    for (int d = 0; d < space.rank(); ++d) {
+        std::int64_t step = address.step[d];
+        for (std::size_t k = 0; k < axes.size(); ++k) step -= axes[k].stride * position(k).step[d];
+        if (step != 0 && !add(step, space.count(d))) return;
+    }
+    if (narrow.rank == 0) narrow.dims[narrow.rank++] = {0, 1};
+    window = narrow;
+    extra.offset -= narrow.offset;
+}
+
+}  // namespace
 
 /// dst = src[index] or dst[index] = src. The offset and strides of the indexed operand, without
 /// what the indices add, go with the operation.
@@ -163,6 +200,7 @@ void Builder::emit_indirect(const OpRequest& request, const Tile& destination) {
     const Draft& address = space.operands()[0];
     View window = window_of(indexed);
     extra.offset = address.address.constant;
+    if (block == 0) narrow_window(window, space, indexed.dynamic, extra);
     if (block > 0) {
         window.block = extra.offset / block;
         extra.offset %= block;

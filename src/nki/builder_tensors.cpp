@@ -131,10 +131,14 @@ void Builder::place(Tensor& tensor, std::vector<Tensor::Placement> placements) {
                 .limit(capacity)
                 .remedy("move it down, or use fewer or smaller tiles")
                 .raise();
-        if (psum &&
-            place.byte / limits_.psum_bank_bytes !=
-                (place.byte + needed - 1) / limits_.psum_bank_bytes &&
-            needed <= limits_.psum_bank_bytes)
+        // "In current release, start_partition and byte_addr must both be 0" (psum.alloc).
+        if (psum && (place.partition != 0 || place.byte % limits_.psum_bank_bytes != 0))
+            rejected(code, "a PSUM tile must be allocated from partition 0 and byte 0 of a bank on")
+                .shape(tensor.shape)
+                .limit(limits_.psum_bank_bytes)
+                .remedy("choose another bank instead")
+                .raise();
+        if (psum && needed > limits_.psum_bank_bytes)
             rejected(code, "a PSUM tile is allocated across two banks")
                 .shape(tensor.shape)
                 .limit(limits_.psum_bank_bytes)

@@ -48,6 +48,9 @@ using Argument = std::variant<TensorArgument, double, std::int64_t, bool, Litera
 struct TraceLimits {
     std::int64_t steps = 200'000'000;  ///< expressions and statements evaluated
     std::int64_t operations = 4'000'000;
+    /// Elements that the operations touch: views may repeat an element any number of times, so the
+    /// work of one operation has no other bound.
+    std::int64_t elements = 20'000'000'000;
     std::int64_t memory_bytes = 8'000'000'000;  ///< HBM tensors plus live bookkeeping
     int recursion = 100;
     int partitions = 128;

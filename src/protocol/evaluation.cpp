@@ -62,7 +62,7 @@ Json json_of(const Correctness& c) {
 EvaluationRequest request_from(const Json& json) {
     static const std::vector<std::string> kMembers = {
         "schema", "id",    "problem", "target", "source", "source_sha256", "entry",
-        "rule",   "seeds", "secret",  "tiers",  "shape",  "limits"};
+        "rule",   "seeds", "secret",  "tiers",  "shape",  "limits",        "seed_rule"};
     for (const auto& [key, value] : json.items()) {
         if (std::find(kMembers.begin(), kMembers.end(), key) == kMembers.end()) {
             throw Error(ErrorSource::kExternal, "bad_json", "unknown member \"" + key + "\"");
@@ -88,6 +88,7 @@ EvaluationRequest request_from(const Json& json) {
     read(json, "entry", r.entry);
     read(json, "rule", r.rule);
     read(json, "seeds", r.seeds);
+    read(json, "seed_rule", r.seed_rule);
     read(json, "secret", r.secret);
     read(json, "tiers", r.tiers);
     read(json, "shape", r.shape);
@@ -153,6 +154,7 @@ Json json_of(const EvaluationReply& r) {
                 {"outcome", to_string(r.outcome)},
                 {"reason", text_or_null(r.reason)},
                 {"tier", text_or_null(r.tier)},
+                {"rule", text_or_null(r.rule)},
                 {"diagnostics", diagnostics},
                 {"correctness", correctness},
                 {"profile", profile(r.profile)},
@@ -174,6 +176,7 @@ EvaluationReply reply_from(const Json& json) {
     read_enum(json, "outcome", r.outcome, parse_outcome);
     read(json, "reason", r.reason);
     read(json, "tier", r.tier);
+    read(json, "rule", r.rule);
     const auto list = [&](const char* key) -> Json {
         const auto it = json.find(key);
         if (it == json.end() || it->is_null()) return Json::array();
@@ -231,6 +234,7 @@ std::string to_json(const EvaluationRequest& r) {
                      {"entry", r.entry ? Json(*r.entry) : Json(nullptr)},
                      {"rule", r.rule},
                      {"seeds", r.seeds},
+                     {"seed_rule", r.seed_rule},
                      {"secret", r.secret},
                      {"tiers", r.tiers},
                      {"shape", r.shape},

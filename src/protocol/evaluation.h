@@ -29,10 +29,14 @@ struct EvaluationRequest {
     std::string target = "trn1";
     std::string source;                ///< kernel text
     std::optional<std::string> entry;  ///< kernel function name; nullopt = found by rule
-    std::string rule = "published";
+    /// "conditioned" or "published"; a problem without a scale is judged by "published".
+    std::string rule = "conditioned";
     std::vector<int> seeds = {0, 1, 2, 3, 4};  ///< indices k, not the seeds themselves
-    std::string secret;                        ///< run secret that the input seeds derive from
-    std::vector<std::string> tiers = {"legality", "timing", "values"};
+    /// "secret": seed k derives from `secret`; "published": `seeds` are NKIBench's own seeds.
+    std::string seed_rule = "secret";
+    std::string secret;  ///< run secret that the input seeds derive from
+    /// Of legality, timing, seed (the first input set alone), values (all input sets), stress.
+    std::vector<std::string> tiers = {"legality", "timing", "values", "stress"};
     std::string shape = "full";  ///< "full" or "test": problem.yaml's shape / test_shape
     EvaluationLimits limits;
 };
@@ -51,7 +55,8 @@ struct Correctness {
 struct EvaluationCost {
     double wall_s = 0;
     std::int64_t steps = 0;
-    /// Seconds by part: "parse", "trace", "timing", "reference", "values", "verify".
+    /// Seconds by part: "parse", "trace", "legality", "timing", "task", "reference", "values",
+    /// "verify", "diagnosis"; and, over the same time, by tier: "tier_legality", ...
     std::vector<std::pair<std::string, double>> parts;
 };
 
@@ -64,6 +69,7 @@ struct EvaluationReply {
     Outcome outcome = Outcome::kEvaluatorError;
     std::string reason;  ///< "" = null; see the frozen table
     std::string tier;    ///< the last tier that was reached
+    std::string rule;    ///< the rule that judged the values; "" when no rule was reached
     std::vector<Diagnostic> diagnostics;
     std::vector<Correctness> correctness;
     std::optional<Profile> profile;  ///< present whenever the timing tier ran
@@ -73,9 +79,12 @@ struct EvaluationReply {
     std::string accelopt_version;
     std::string machine;  ///< "trn1@<hash of the machine description>"
 
-    /// True when the kernel is right on every seed asked for (tier "values" reached, outcome ok).
+    /// True when the kernel is right on every input asked for: all seeds, and the stress sets
+    /// where the request had that tier.
     bool verified() const {
-        return outcome == Outcome::kOk && (tier == "values" || tier == "stress");
+        const bool compared =
+            tier == "values" || tier == "stress" || (tier == "order" && !correctness.empty());
+        return outcome == Outcome::kOk && compared;
     }
 };
 

@@ -35,6 +35,8 @@ Result<std::vector<OutputArray>, nki::Finding> execute_completion_order(
         return Failure{execution::memory_finding(exhausted, limits)};
     } catch (const execution::IndexOutOfBounds& outside) {
         return Failure{execution::index_finding(outside)};
+    } catch (const execution::NotOneZero& broken) {
+        return Failure{execution::onezero_finding(broken)};
     } catch (const std::bad_alloc&) {
         return Failure{execution::memory_finding({}, limits)};
     }
@@ -44,13 +46,18 @@ std::optional<nki::Finding> find_hazard(const nki::Program& program, const Compi
                                         std::span<const InputArray> inputs,
                                         const ExecutionLimits& limits,
                                         std::span<const OutputArray> in_program_order) {
-    auto completed = execute_completion_order(program, kernel, inputs, limits);
+    // The outputs to compare with are there at the same time.
+    ExecutionLimits left = limits;
+    for (const OutputArray& output : in_program_order) {
+        left.memory_bytes -= static_cast<std::int64_t>(output.bytes.size());
+    }
+    auto completed = execute_completion_order(program, kernel, inputs, left);
     if (!completed) return completed.error();
     require(completed->size() == in_program_order.size(),
             "the two executions have other numbers of outputs");
     for (std::size_t o = 0; o < completed->size(); ++o) {
-        const std::vector<std::byte>& expected = in_program_order[o].bytes;
-        const std::vector<std::byte>& found = (*completed)[o].bytes;
+        const OutputBytes& expected = in_program_order[o].bytes;
+        const OutputBytes& found = (*completed)[o].bytes;
         require(expected.size() == found.size(), "the two executions have outputs of other sizes");
         if (std::memcmp(expected.data(), found.data(), expected.size()) == 0) continue;
         const auto [at, other] = std::mismatch(expected.begin(), expected.end(), found.begin());

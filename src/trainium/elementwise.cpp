@@ -55,6 +55,7 @@ struct FloatLane {
     static void round(const NumberFormat& format, float* values, std::int64_t n) {
         round_values(format.value, values, static_cast<std::size_t>(n));
     }
+    static void wrap(DType, float*, std::int64_t) {}
 };
 
 /// The same in integers: for bitwise operations, and for copies that must not pass a float.
@@ -88,6 +89,9 @@ struct IntegerLane {
     }
     static void splat(Value value, Value* out, std::int64_t n) { std::fill_n(out, n, value); }
     static void round(const NumberFormat&, Value*, std::int64_t) {}
+    static void wrap(DType dtype, Value* values, std::int64_t n) {
+        for (std::int64_t i = 0; i < n; ++i) values[i] = wrapped(dtype, values[i]);
+    }
 };
 
 /// A part of the space: `rows` times `columns` elements, at the same relative strides everywhere.
@@ -110,6 +114,12 @@ class ChainRunner {
             Operand& operand = chain_.operands[k];
             scalars_[k] = operand.is_immediate ? Lane::immediate(operand.immediate) : Value{};
         }
+        const Operand& first = chain_.operands[0];
+        width_of_ = first.is_immediate ? target.format.value : first.format.value;
+        for (int s = 0; s < chain_.step_count; ++s) {
+            computes_ = computes_ || chain_.steps[s].kind != Kind::kSelect;
+        }
+        computes_ = computes_ && is_integer(width_of_);
     }
 
     void run(const Space& space) {
@@ -243,6 +253,7 @@ class ChainRunner {
         } else if (value.values != out) {
             std::copy_n(value.values, n, out);
         }
+        if (computes_) Lane::wrap(width_of_, out, n);
         if (target_.format.storage == DType::kFloat32 && target_.format.value != DType::kFloat32) {
             Lane::round(target_.format, out, n);
         }
@@ -296,6 +307,8 @@ class ChainRunner {
     Chain chain_;
     Operand target_;
     std::array<Value, kMaxOperands> scalars_;
+    DType width_of_ = DType::kInt32;  ///< integer results wrap at the width of the first operand
+    bool computes_ = false;           ///< not just moving integers
     Value held_{};  ///< the running value while it is the same for the whole segment
     std::array<Buffer, kMaxOperands> gathered_;
     Buffer middle_;

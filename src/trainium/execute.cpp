@@ -31,6 +31,8 @@ Result<std::vector<OutputArray>, nki::Finding> execute(const nki::Program& progr
         return Failure{execution::memory_finding(exhausted, limits)};
     } catch (const execution::IndexOutOfBounds& outside) {
         return Failure{execution::index_finding(outside)};
+    } catch (const execution::NotOneZero& broken) {
+        return Failure{execution::onezero_finding(broken)};
     } catch (const std::bad_alloc&) {
         return Failure{execution::memory_finding({}, limits)};
     }

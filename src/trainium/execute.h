@@ -11,6 +11,7 @@
 #include "nki/interpreter.h"
 #include "nki/program.h"
 #include "trainium/machine.h"
+#include "trainium/output_bytes.h"
 
 namespace accelopt::trainium {
 
@@ -30,7 +31,7 @@ struct InputArray {
 struct OutputArray {
     nki::DType dtype = nki::DType::kFloat32;
     std::vector<std::int64_t> shape;
-    std::vector<std::byte> bytes;
+    OutputBytes bytes;
     std::int64_t unwritten_elements = 0;  ///< elements no store touched
 };
 

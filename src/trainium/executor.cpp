@@ -354,12 +354,33 @@ Matrix Executor::matrix_of(const Operand& operand, const Space& space) {
     return *flatten(lying, flat);
 }
 
+/// "is_stationary_onezero: hints to the compiler whether the operand is a tile with ones/zeros only
+/// ... no impact for non-float32" (nki.isa.nc_matmul): it halves the passes, so it must be true.
+void Executor::require_onezero(const Operation& operation, int k, const Matrix& matrix) const {
+    if (storage_.tensor(resolved_.source[k].tensor).dtype != DType::kFloat32) return;
+    const bool by_rows = matrix.column_stride == 1;
+    const std::int64_t lines = by_rows ? matrix.rows : matrix.columns;
+    const std::int64_t length = by_rows ? matrix.columns : matrix.rows;
+    const std::int64_t line_stride = by_rows ? matrix.row_stride : matrix.column_stride;
+    const std::int64_t stride = by_rows ? matrix.column_stride : matrix.row_stride;
+    for (std::int64_t i = 0; i < lines; ++i) {
+        const float* at = matrix.data + i * line_stride;
+        for (std::int64_t j = 0; j < length; ++j) {
+            const float value = at[j * stride];
+            if (value == 0.0F || value == 1.0F) continue;
+            throw NotOneZero{k == 0 ? "stationary" : "moving", value, operation.line};
+        }
+    }
+}
+
 void Executor::matmul(const Operation& operation) {
     const Space& result_space = resolved_.result_space;
     const Matrix stationary =
         matrix_of(source(operation, resolved_.source[0], resolved_.space), resolved_.space);
     const Matrix moving = matrix_of(source(operation, resolved_.source[1], resolved_.moving_space),
                                     resolved_.moving_space);
+    if (operation.stationary_onezero) require_onezero(operation, 0, stationary);
+    if (operation.moving_onezero) require_onezero(operation, 1, moving);
     const Matrix left{stationary.data, stationary.columns, stationary.rows,
                       stationary.column_stride, stationary.row_stride};
     const Operand result = target(operation);

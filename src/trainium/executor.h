@@ -65,6 +65,7 @@ class Executor {
     void rows(const nki::Operation& operation);
     Matrix matrix_of(const Operand& operand, const Space& space);
     void matmul(const nki::Operation& operation);
+    void require_onezero(const nki::Operation& operation, int k, const Matrix& matrix) const;
 
     const nki::Program& program_;
     Storage& storage_;
@@ -80,6 +81,16 @@ Extents dense_strides(const Space& space);
 /// The rejected/tensor_access_out_of_bound finding of an index that only the data decide.
 struct IndexOutOfBounds;
 nki::Finding index_finding(const IndexOutOfBounds& outside);
+
+/// Thrown where an operand that the source declares to hold ones and zeros holds something else;
+/// caught where IndexOutOfBounds is.
+struct NotOneZero {
+    const char* operand = "";
+    double value = 0;
+    int line = 0;
+};
+/// The rejected/not_onezero finding.
+nki::Finding onezero_finding(const NotOneZero& broken);
 
 /// The resource_limit/memory finding of an execution that ran out of memory.
 nki::Finding memory_finding(const MemoryExhausted& exhausted, const ExecutionLimits& limits);

@@ -83,6 +83,20 @@ void Executor::rows(const Operation& operation) {
     run_chain(chain, space, out);
 }
 
+nki::Finding onezero_finding(const NotOneZero& broken) {
+    nki::Finding finding;
+    finding.outcome = "rejected";
+    finding.code = "not_onezero";
+    finding.operation = "nisa.nc_matmul";
+    finding.message = fmt::format(
+        "is_{0}_onezero promises ones and zeros only, the {0} operand "
+        "holds {1}: the product would lose precision",
+        broken.operand, broken.value);
+    finding.line = broken.line;
+    finding.remedy = fmt::format("drop is_{}_onezero", broken.operand);
+    return finding;
+}
+
 nki::Finding index_finding(const IndexOutOfBounds& outside) {
     nki::Finding finding;
     finding.outcome = "rejected";

@@ -154,7 +154,7 @@ void run_scatter(const Indirect& indirect, const Space& space, WrittenMap* writt
         if (written == nullptr) return;
         run.count[0] = n;
         Access access;
-        access.offset = element;
+        access.offset = indirect.operation->dst.offset + element;  // from the start of the tensor
         access.stride[0] = walk.window_step();
         written->write(access, run);
     });

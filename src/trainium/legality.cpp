@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <queue>
 
@@ -349,6 +350,51 @@ std::optional<Finding> oversized_tile(const nki::Program& program, const Machine
     return std::nullopt;
 }
 
+/// Bytes per partition of the different SBUF tiles that one operation needs at once.
+std::int64_t sbuf_bytes_of(const Operation& operation, const nki::Program& program) {
+    std::array<std::pair<nki::TensorId, std::int64_t>, 8> tiles;
+    std::size_t count = 0;
+    std::int64_t bytes = 0;
+    const auto add = [&](const nki::View& view) {
+        const Tensor& tensor = program.tensors[view.tensor];
+        const auto tile = std::pair(view.tensor, view.block);
+        if (tensor.buffer != Buffer::kSbuf) return;
+        if (std::find(tiles.begin(), tiles.begin() + count, tile) != tiles.begin() + count) return;
+        tiles[count++] = tile;
+        bytes += tensor.free_elements * nki::size_of(tensor.dtype);
+    };
+    add(operation.dst);
+    for (int k = 0; k < operation.sources; ++k) add(operation.src[k]);
+    for (const auto* scalar :
+         {&operation.scale, &operation.bias, &operation.operand0, &operation.operand1}) {
+        if (scalar->vector) add(scalar->view);
+    }
+    return bytes;
+}
+
+/// An operation whose tiles do not fit SBUF together: no spilling helps it.
+std::optional<Finding> crowded_operation(const nki::Program& program, const Machine& machine) {
+    const std::int64_t capacity = machine.sbuf_partition_bytes;
+    const bool any_large =
+        std::any_of(program.tensors.begin(), program.tensors.end(), [&](const Tensor& tensor) {
+            return tensor.buffer == Buffer::kSbuf &&
+                   tensor.free_elements * nki::size_of(tensor.dtype) > capacity / 8;
+        });
+    if (capacity <= 0 || !any_large) return std::nullopt;
+    for (const Operation& operation : program.operations) {
+        const std::int64_t bytes = sbuf_bytes_of(operation, program);
+        if (bytes <= capacity) continue;
+        Finding finding = rejection("sbuf_capacity", program, &operation);
+        finding.limit = capacity;
+        finding.message =
+            fmt::format("the tiles of one {} take {} bytes per partition together, SBUF has {}",
+                        finding.operation, bytes, capacity);
+        finding.remedy = "tile the free dimension";
+        return finding;
+    }
+    return std::nullopt;
+}
+
 std::optional<Finding> missing_output(const nki::Program& program, WriteTracker& writes) {
     for (const nki::TensorId id : program.outputs) {
         const Tensor& tensor = program.tensors.at(static_cast<std::size_t>(id));
@@ -369,6 +415,7 @@ std::optional<Finding> missing_output(const nki::Program& program, WriteTracker&
 
 std::optional<nki::Finding> check_legality(const nki::Program& program, const Machine& machine) {
     if (auto finding = execution::oversized_tile(program, machine)) return finding;
+    if (auto finding = execution::crowded_operation(program, machine)) return finding;
     const execution::TileTable tiles(program);
     execution::WriteTracker writes(program, tiles);
     execution::PsumTracker psum(program, tiles, machine);

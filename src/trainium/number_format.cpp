@@ -189,6 +189,25 @@ std::int64_t saturate(DType dtype, std::int64_t value) {
     return std::clamp(value, integer_min(dtype), integer_max(dtype));
 }
 
+std::int64_t wrapped(DType dtype, std::int64_t value) {
+    switch (dtype) {
+        case DType::kInt8:
+            return static_cast<std::int8_t>(value);
+        case DType::kInt16:
+            return static_cast<std::int16_t>(value);
+        case DType::kInt32:
+            return static_cast<std::int32_t>(value);
+        case DType::kUInt8:
+            return static_cast<std::uint8_t>(value);
+        case DType::kUInt16:
+            return static_cast<std::uint16_t>(value);
+        case DType::kUInt32:
+            return static_cast<std::uint32_t>(value);
+        default:
+            return saturate(dtype, value);
+    }
+}
+
 std::uint16_t encode_bfloat16(float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     if (std::isnan(value)) return static_cast<std::uint16_t>((bits >> 16) | 0x40u);

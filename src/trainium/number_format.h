@@ -40,6 +40,8 @@ float round_to(nki::DType dtype, float value);
 std::int64_t to_integer(nki::DType dtype, float value);
 /// Saturates an integer to the range of an integer dtype; for bool every value but 0 gives 1.
 std::int64_t saturate(nki::DType dtype, std::int64_t value);
+/// Wraps an integer at the width of an integer dtype (two's complement); bool as saturate().
+std::int64_t wrapped(nki::DType dtype, std::int64_t value);
 
 /// Bit patterns of the small floating-point dtypes.
 std::uint16_t encode_bfloat16(float value);

@@ -47,7 +47,7 @@ class SlotMemory final : public Storage {
     void fill_gaps(nki::TensorId output, const WrittenMap& map) override {
         hbm_.fill_gaps(output, map);
     }
-    std::vector<std::byte>& output(nki::TensorId tensor) override { return hbm_.output(tensor); }
+    OutputBytes& output(nki::TensorId tensor) override { return hbm_.output(tensor); }
     BlockPool& pool() override { return hbm_.pool(); }
 
   private:

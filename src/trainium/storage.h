@@ -2,9 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "nki/program.h"
+#include "trainium/output_bytes.h"
 #include "trainium/written_map.h"
 
 namespace accelopt::trainium::execution {
@@ -28,7 +28,7 @@ class Storage {
     virtual void fill_gaps(nki::TensorId output, const WrittenMap& map) = 0;
     /// The array of an output; moved out by the caller at the end. Throws Error(kInternal) for a
     /// tensor of another role.
-    virtual std::vector<std::byte>& output(nki::TensorId tensor) = 0;
+    virtual OutputBytes& output(nki::TensorId tensor) = 0;
     /// Scratch memory under the limit of the execution.
     virtual BlockPool& pool() = 0;
 };

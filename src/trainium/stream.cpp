@@ -154,6 +154,8 @@ class Lowering {
         return program_.tensors[index];
     }
 
+    bool has_four_bytes(const View& view) const { return nki::size_of(tensor(view).dtype) == 4; }
+
     std::int32_t add_tile(const Tile& tile) {
         stream_.tiles.push_back(tile);
         writers_.push_back(0);
@@ -228,7 +230,8 @@ class Lowering {
         out.definition = definition_hash(op, program_);
         out.accumulate =
             op.accumulate || (op.opcode == Opcode::kScatter && op.op0 != nki::AluOp::kNone);
-        out.onezero = op.stationary_onezero || op.moving_onezero;
+        out.onezero = (op.stationary_onezero && has_four_bytes(op.src[0])) ||
+                      (op.moving_onezero && op.sources > 1 && has_four_bytes(op.src[1]));
         // An operation that fills what its mask leaves out writes all of that.
         const bool fills = index_ > 0 && is_implicit_fill(program_, index_ - 1) &&
                            prepares_next(program_, index_ - 1);
@@ -239,7 +242,10 @@ class Lowering {
             if (scalar->vector) add_source(out, operand(scalar->view));
         }
         const View& first = sources > 0 ? op.src[0] : op.dst;
-        out.four_byte = nki::size_of(tensor(first).dtype) == 4;
+        // A narrow first operand makes no wide second one cheaper.
+        out.four_byte = has_four_bytes(first);
+        for (int s = 1; s < sources && out.op != StreamOp::kTranspose; ++s)
+            out.four_byte = out.four_byte || has_four_bytes(op.src[s]);
         if (is_matmul(out.op)) {
             shape_matmul(op, out);
         } else {
@@ -250,7 +256,10 @@ class Lowering {
                 if (fills) emit_fill(out);
                 return;
             }
-            if (is_dma(out.op) && has_own_spaces(op.opcode)) {
+            if (fills && !is_dma(out.op) && !reads_first) {  // and takes the time of all of that
+                const Operation& fill = program_.operations[index_ - 1];
+                shape_elementwise(op, fill.dst, active_counts(fill, fill.dst), out);
+            } else if (is_dma(out.op) && has_own_spaces(op.opcode)) {
                 shape_indirect_dma(op, out);
             } else if (is_dma(out.op)) {
                 shape_dma(op, counts, out);

@@ -205,7 +205,7 @@ std::byte* TileMemory::fixed(const nki::Tensor& tensor, std::size_t tile) {
                     fmt::format("constant '{}' has {} values", tensor.name, n));
     }
     if (!pool_.reserve(bytes)) throw MemoryExhausted{bytes, tensor.line};
-    std::vector<std::byte>& array = own_[tensor.id];
+    OutputBytes& array = own_[tensor.id];
     array.resize(static_cast<std::size_t>(bytes));
     encode(form.storage, form.value, tensor.constant_data.data(), array.data(), 1, n);
     data_[tile] = array.data();
@@ -219,9 +219,7 @@ std::byte* TileMemory::allocate(std::size_t tile, bool poison, int line) {
     std::byte* data = nullptr;
     if (tensor.role == nki::TensorRole::kOutput) {
         if (!pool_.reserve(bytes)) throw MemoryExhausted{bytes, line};
-        std::vector<std::byte>& array = own_[tensor.id];
-        array.reserve(static_cast<std::size_t>(bytes));
-        prefer_huge_pages(array.data(), bytes);
+        OutputBytes& array = own_[tensor.id];
         array.resize(static_cast<std::size_t>(bytes));
         data = array.data();
         if (tensor.is_mutable_parameter()) std::memcpy(data, input_of(tensor), array.size());
@@ -269,7 +267,7 @@ void TileMemory::fill_gaps(nki::TensorId output, const WrittenMap& map) {
     });
 }
 
-std::vector<std::byte>& TileMemory::output(nki::TensorId tensor) {
+OutputBytes& TileMemory::output(nki::TensorId tensor) {
     const nki::Tensor& described = program_.tensors[tensor];
     if (described.role != nki::TensorRole::kOutput) {
         throw Error(ErrorSource::kInternal, "output",

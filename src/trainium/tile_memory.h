@@ -115,7 +115,7 @@ class TileMemory final : public Storage {
     std::byte* read(nki::TensorId tensor, std::int64_t block, int line) override;
     std::byte* write(nki::TensorId tensor, std::int64_t block, bool whole, int line) override;
     void fill_gaps(nki::TensorId output, const WrittenMap& map) override;
-    std::vector<std::byte>& output(nki::TensorId tensor) override;
+    OutputBytes& output(nki::TensorId tensor) override;
     BlockPool& pool() override { return pool_; }
 
     /// Releases the on-chip tiles whose last use was the operation at `position` of the run.
@@ -131,7 +131,7 @@ class TileMemory final : public Storage {
     std::span<const InputArray> inputs_;
     BlockPool pool_;
     std::vector<std::byte*> data_;
-    std::map<nki::TensorId, std::vector<std::byte>> own_;  ///< constants and outputs
+    std::map<nki::TensorId, OutputBytes> own_;  ///< constants and outputs
 };
 
 /// Format of the arrays of a tensor: its own dtype in HBM, the wider one of tiles on chip.

@@ -205,17 +205,20 @@ double measure(const std::string& id, const Options& options) {
     const nki::Program program = trace(problem, source, machine);
 
     eval::ReferenceStore store("", 8'000'000'000);
-    auto made = store.get(problem, eval::input_seed("bench", problem.id, 0));
+    auto made =
+        store.get(problem, eval::nominal_set(problem, "bench", 0), eval::ReferenceKind::kPublished);
     if (!made) throw std::runtime_error(made.error());
-    const auto data = *made;
+    const eval::Reference data = *made;
     std::vector<std::span<const float>> tensors;
     std::vector<trainium::InputArray> inputs;
     double bytes = 0;
+    for (std::size_t i = 0; i < problem.outputs.size(); ++i) {
+        bytes += static_cast<double>(data.output(i).value.size_bytes());
+    }
     double input_bytes = 0;
-    for (std::size_t i = 0; i < data->arrays(); ++i) {
-        const auto array = data->array(i);
+    for (std::size_t i = 0; i < data.inputs(); ++i) {
+        const auto array = data.input(i);
         bytes += static_cast<double>(array.size_bytes());
-        if (i + problem.outputs.size() >= data->arrays()) continue;
         tensors.push_back(array);
         input_bytes += static_cast<double>(array.size_bytes());
         inputs.push_back({array.data(), static_cast<std::int64_t>(array.size_bytes())});

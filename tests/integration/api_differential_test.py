@@ -58,7 +58,8 @@ def pack(kernels):
             blob += b"\0" * (-len(blob) % 64)
             inputs.append({"shape": values.shape, "dtype": dtype.name, "offset": len(blob)})
             blob += dtype.encode(values).tobytes()
-        jobs.append(json.dumps({"id": number, "source": kernel.source(), "target": kernel.target,
+        jobs.append(json.dumps({"id": number, "source": kernel.source(), "target": "trn1",
+                                "core_version": kernel.core_version, "grid": kernel.grid,
                                 "inputs": inputs}))
     return jobs, bytes(blob)
 

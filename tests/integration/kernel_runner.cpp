@@ -4,12 +4,13 @@
 ///     kernel_runner --apis
 ///     kernel_runner INPUT_FILE OUTPUT_FILE <jobs >replies
 ///
-/// One JSON job per line: {"id", "source", "target", "inputs": [{"shape", "dtype", "offset"}]},
-/// offsets in bytes into INPUT_FILE. One reply per line, flushed, so that a crash is traced to the
-/// job after the last reply: {"id", "outcome", "code", "message", "line", "outputs": [{"shape",
-/// "dtype", "offset", "bytes", "unwritten"}]}, offsets into OUTPUT_FILE. Outcome "internal" stands
-/// for an exception, which no kernel may cause. Every kernel also runs in the order in which the
-/// timing model completes it: rejected/hazard where the two executions differ.
+/// One JSON job per line: {"id", "source", "target", "core_version", "grid", "inputs": [{"shape",
+/// "dtype", "offset"}]}, offsets in bytes into INPUT_FILE. One reply per line, flushed, so that a
+/// crash is traced to the job after the last reply: {"id", "outcome", "code", "message", "line",
+/// "outputs": [{"shape", "dtype", "offset", "bytes", "unwritten"}]}, offsets into OUTPUT_FILE.
+/// Outcome "internal" stands for an exception, which no kernel may cause. Every kernel also runs in
+/// the order in which the timing model completes it: rejected/hazard where the two executions
+/// differ.
 #include <exception>
 #include <fstream>
 #include <iostream>
@@ -88,7 +89,9 @@ class Runner {
             arrays.push_back({inputs_.data() + input.at("offset").get<std::size_t>(), bytes});
             arguments.emplace_back(std::move(argument));
         }
-        const nki::TraceOptions options = accelopt::eval::trace_options(target);
+        nki::TraceOptions options = accelopt::eval::trace_options(target);
+        options.core_version = job.value("core_version", options.core_version);
+        options.grid = job.value("grid", options.grid);
         auto program = nki::trace(*module, arguments, options);
         if (!program) return reply_of(program.error());
         if (auto finding = trainium::check_legality(*program, target)) return reply_of(*finding);

@@ -61,7 +61,7 @@ TEST_CASE("a good kernel wins over wrong ones, prose, throttling and server erro
                      server.url() +
                      "', name: scripted, key_env: SCRIPTED_KEY, max_tries: 2}\n"
                      "prices: prices.yaml\n"
-                     "verify: {rule: published, seeds: 2}\n");
+                     "verify: {seeds: 2}\n");
     setenv("SCRIPTED_KEY", "sk-scripted-secret", 1);
 
     // The unit whose executor only ever got 500 is a failure of infrastructure: exit code 4.

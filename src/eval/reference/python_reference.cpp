@@ -4,7 +4,7 @@
 #include <pybind11/embed.h>
 #include <pybind11/numpy.h>
 
-#include <cstring>
+#include <algorithm>
 #include <new>
 
 #include "core/error.h"
@@ -52,22 +52,52 @@ std::string last_line(py::error_already_set& error) {
     return place + type + ": " + std::string(py::str(error.value()));
 }
 
-py::array wrap(std::span<float> memory, const std::vector<std::int64_t>& shape) {
-    // A capsule as base makes numpy use the memory in place.
-    const py::capsule base(memory.data(), [](void*) {});
-    return py::array_t<float>(std::vector<py::ssize_t>(shape.begin(), shape.end()), memory.data(),
-                              base);
+/// Runs a body with Python started and the lock held; an error sentence of what Python raised.
+template <typename Body>
+std::optional<std::string> with_python(Body body) {
+    start();
+    const py::gil_scoped_acquire lock;
+    try {
+        return body(load_numpy());
+    } catch (py::error_already_set& error) {
+        if (error.matches(PyExc_MemoryError)) throw std::bad_alloc();
+        return last_line(error);
+    } catch (const py::builtin_exception& error) {
+        return std::string(error.what());
+    }
 }
 
-/// The drawing routine of input_drawing.py.
-py::object drawing() {
+/// A numpy array over foreign memory; a capsule as base makes numpy use it in place.
+py::array wrap(float* memory, const std::vector<std::int64_t>& shape) {
+    const py::capsule base(memory, [](void*) {});
+    return py::array_t<float>(std::vector<py::ssize_t>(shape.begin(), shape.end()), memory, base);
+}
+
+py::array wrap_read_only(std::span<const float> memory, const std::vector<std::int64_t>& shape) {
+    py::array array = wrap(const_cast<float*>(memory.data()), shape);
+    array.attr("flags").attr("writeable") = false;
+    return array;
+}
+
+/// The names that a Python text defines.
+py::dict run_text(const std::string& text, const std::string& file) {
     const py::module_ builtins = py::module_::import("builtins");
     py::dict scope;
     scope["__builtins__"] = builtins;
-    builtins.attr("exec")(builtins.attr("compile")(kInputDrawing, "input_drawing.py", "exec"),
-                          scope);
-    return scope["draw"];
+    scope["__name__"] = "reference";
+    builtins.attr("exec")(builtins.attr("compile")(text, file, "exec"), scope);
+    return scope;
 }
+
+const char* kRounding = R"python(
+import numpy as np
+
+
+def round_bfloat16(x):
+    bits = np.ascontiguousarray(x).view(np.uint32)
+    bits = (bits + (((bits >> 16) & 1) + 0x7fff)) & np.uint32(0xffff0000)
+    return bits.view(np.float32).reshape(x.shape)
+)python";
 
 py::dict parameters_of(const Distribution& d) {
     return py::dict("kind"_a = d.kind, "axis"_a = d.axis, "at"_a = d.at, "low"_a = d.low,
@@ -76,38 +106,39 @@ py::dict parameters_of(const Distribution& d) {
                     "base"_a = d.base, "scale"_a = d.scale);
 }
 
-py::tuple make_inputs(const py::module_& numpy, const Problem& problem, const std::string& seed_hex,
-                      const std::vector<std::span<float>>& memory) {
-    const py::object seed = py::module_::import("builtins").attr("int")(seed_hex, 16);
-    const py::object random = numpy.attr("random");
-    const py::object generator = random.attr("Generator")(random.attr("PCG64")(seed));
-    const py::object draw = drawing();
-    py::tuple arguments(problem.inputs.size());
+void draw_published(const py::dict& drawing, const InputSet& set, std::size_t index,
+                    py::array& target) {
+    const py::object generator = drawing["Legacy"](*set.published_seed);
+    for (std::size_t i = 0; i <= index; ++i) {
+        const InputSpec& input = set.inputs[i];
+        if (!input.tensor) continue;
+        // One stream for all tensors: the ones before must be drawn to reach this one.
+        py::array array = target;
+        if (i < index) {
+            array = py::array_t<float>(
+                std::vector<py::ssize_t>(input.shape.begin(), input.shape.end()));
+        }
+        drawing["draw"](generator, array, **parameters_of(input.distribution));
+    }
+}
+
+py::tuple make_arguments(const InputSet& set, Precision precision,
+                         const std::vector<std::span<const float>>& tensors) {
+    const py::dict rounding = run_text(kRounding, "rounding.py");
+    py::tuple arguments(set.inputs.size());
     std::size_t tensor = 0;
-    for (std::size_t i = 0; i < problem.inputs.size(); ++i) {
-        const InputSpec& input = problem.inputs[i];
+    for (std::size_t i = 0; i < set.inputs.size(); ++i) {
+        const InputSpec& input = set.inputs[i];
         if (!input.tensor) {
             arguments[i] = py::float_(input.scalar);
             continue;
         }
-        py::array array = wrap(memory.at(tensor++), input.shape);
-        draw(generator, array, **parameters_of(input.distribution));
-        array.attr("flags").attr("writeable") = false;
+        py::object array = wrap_read_only(tensors.at(tensor++), input.shape);
+        if (precision == Precision::kRoundedBFloat16) array = rounding["round_bfloat16"](array);
+        if (precision != Precision::kFloat32) array = array.attr("astype")("float64");
         arguments[i] = array;
     }
     return arguments;
-}
-
-py::object run_forward(const Problem& problem, const py::tuple& arguments) {
-    const py::module_ builtins = py::module_::import("builtins");
-    py::dict scope;
-    scope["__builtins__"] = builtins;
-    scope["__name__"] = "reference";
-    const py::object code =
-        builtins.attr("compile")(read_file(problem.reference_path), problem.reference_path, "exec");
-    builtins.attr("exec")(code, scope);
-    if (!scope.contains("forward")) throw py::key_error("the file defines no forward()");
-    return scope["forward"](*arguments);
 }
 
 std::string shape_text(const std::vector<std::int64_t>& shape) {
@@ -116,37 +147,28 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
     return "(" + join(parts, ", ") + ")";
 }
 
-/// Copies one result into its place; an error sentence when it is not what the problem declares.
-std::optional<std::string> take_output(const py::module_& numpy, const OutputSpec& output,
-                                       const py::object& value, std::span<float> memory) {
-    const py::array array = numpy.attr("ascontiguousarray")(value);
+/// Hands one result on; an error sentence when it is not what the problem declares.
+std::optional<std::string> take_output(
+    const OutputSpec& output, const py::array& array, Precision precision, std::size_t index,
+    const std::function<void(std::size_t, const ReferenceValues&)>& take) {
     const std::string dtype = py::str(array.dtype());
-    if (dtype != "float32") {
-        return "output '" + output.name + "' has dtype " + dtype + ", expected float32";
+    const std::string expected = precision == Precision::kFloat32 ? "float32" : "float64";
+    if (dtype != expected) {
+        return "output '" + output.name + "' has dtype " + dtype + ", expected " + expected;
     }
     const std::vector<std::int64_t> shape(array.shape(), array.shape() + array.ndim());
     if (shape != output.shape) {
         return "output '" + output.name + "' has shape " + shape_text(shape) + ", expected " +
                shape_text(output.shape);
     }
-    std::memcpy(memory.data(), array.data(), memory.size_bytes());
-    return std::nullopt;
-}
-
-std::optional<std::string> take_outputs(const py::module_& numpy, const Problem& problem,
-                                        const py::object& result,
-                                        const std::vector<std::span<float>>& memory) {
-    const bool several = py::isinstance<py::tuple>(result) || py::isinstance<py::list>(result);
-    const py::tuple values = several ? py::tuple(result) : py::make_tuple(result);
-    if (values.size() != problem.outputs.size()) {
-        return "returned " + std::to_string(values.size()) + " arrays, expected " +
-               std::to_string(problem.outputs.size());
+    const auto size = static_cast<std::size_t>(array.size());
+    ReferenceValues values;
+    if (precision == Precision::kFloat32) {
+        values.single = {static_cast<const float*>(array.data()), size};
+    } else {
+        values.wide = {static_cast<const double*>(array.data()), size};
     }
-    for (std::size_t i = 0; i < problem.outputs.size(); ++i) {
-        if (auto fault = take_output(numpy, problem.outputs[i], values[i], memory.at(i))) {
-            return fault;
-        }
-    }
+    take(index, values);
     return std::nullopt;
 }
 
@@ -162,28 +184,65 @@ std::string reference_identity() {
     return identity;
 }
 
-std::string input_seed(const std::string& secret, const std::string& problem_id, int k) {
-    // Lengths keep (secret, id) pairs apart whatever characters they hold.
-    return sha256_hex("accelopt input seed 1\n" + std::to_string(secret.size()) + ":" + secret +
-                      std::to_string(problem_id.size()) + ":" + problem_id + std::to_string(k));
+void draw_input(const InputSet& set, std::size_t index, std::span<float> values) {
+    const auto fault = with_python([&](const py::module_& numpy) -> std::optional<std::string> {
+        const InputSpec& input = set.inputs.at(index);
+        const py::dict drawing = run_text(kInputDrawing, "input_drawing.py");
+        py::array target = wrap(values.data(), input.shape);
+        if (set.published_seed) {
+            draw_published(drawing, set, index, target);
+            return std::nullopt;
+        }
+        const std::string key = sha256_hex(set.seeds.at(index) + "/" + input.name);
+        const py::object seed = py::module_::import("builtins").attr("int")(key, 16);
+        const py::object random = numpy.attr("random");
+        const py::object generator = random.attr("Generator")(random.attr("PCG64")(seed));
+        drawing["draw"](generator, target, **parameters_of(input.distribution));
+        return std::nullopt;
+    });
+    require(!fault, "drawing an input failed: " + fault.value_or(""));
 }
 
-std::optional<std::string> compute_reference(const Problem& problem, const std::string& seed_hex,
-                                             const std::vector<std::span<float>>& inputs,
-                                             const std::vector<std::span<float>>& outputs) {
-    start();
-    const py::gil_scoped_acquire lock;
-    try {
-        const py::module_ numpy = load_numpy();
-        const py::tuple arguments = make_inputs(numpy, problem, seed_hex, inputs);
-        const py::object result = run_forward(problem, arguments);
-        return take_outputs(numpy, problem, result, outputs);
-    } catch (py::error_already_set& error) {
-        if (error.matches(PyExc_MemoryError)) throw std::bad_alloc();
-        return last_line(error);
-    } catch (const py::builtin_exception& error) {
-        return std::string(error.what());
-    }
+std::optional<std::string> call_reference(
+    const Problem& problem, const std::string& function, Precision precision, const InputSet& set,
+    const std::vector<std::span<const float>>& tensors,
+    const std::function<void(std::size_t, const ReferenceValues&)>& take) {
+    return with_python([&](const py::module_& numpy) -> std::optional<std::string> {
+        const py::dict scope = run_text(read_file(problem.reference_path), problem.reference_path);
+        if (!scope.contains(function)) {
+            return "the file defines no " + function + "()";
+        }
+        py::object result = scope[function.c_str()](*make_arguments(set, precision, tensors));
+        const bool several = py::isinstance<py::tuple>(result) || py::isinstance<py::list>(result);
+        const py::tuple values = several ? py::tuple(result) : py::make_tuple(result);
+        result = py::none();
+        if (values.size() != problem.outputs.size()) {
+            return "returned " + std::to_string(values.size()) + " arrays, expected " +
+                   std::to_string(problem.outputs.size());
+        }
+        for (std::size_t i = 0; i < problem.outputs.size(); ++i) {
+            const py::array array = numpy.attr("ascontiguousarray")(values[i]);
+            if (auto fault = take_output(problem.outputs[i], array, precision, i, take)) {
+                return fault;
+            }
+        }
+        return std::nullopt;
+    });
+}
+
+Result<std::vector<std::string>, std::string> reference_functions(const Problem& problem) {
+    std::vector<std::string> names;
+    const auto fault = with_python([&](const py::module_&) -> std::optional<std::string> {
+        const py::object callable = py::module_::import("builtins").attr("callable");
+        const py::dict scope = run_text(read_file(problem.reference_path), problem.reference_path);
+        for (const auto& [name, value] : scope) {
+            if (callable(value).cast<bool>()) names.push_back(py::str(name));
+        }
+        return std::nullopt;
+    });
+    if (fault) return Failure{*fault};
+    std::sort(names.begin(), names.end());
+    return names;
 }
 
 }  // namespace accelopt::eval

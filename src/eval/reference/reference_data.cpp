@@ -147,6 +147,16 @@ std::span<const float> ReferenceData::array(std::size_t index) const {
             static_cast<std::size_t>(bytes_.at(index)) / sizeof(float)};
 }
 
+std::span<const std::uint16_t> ReferenceData::words(std::size_t index) const {
+    return {reinterpret_cast<const std::uint16_t*>(base_ + offsets_.at(index)),
+            static_cast<std::size_t>(bytes_.at(index)) / sizeof(std::uint16_t)};
+}
+
+std::span<std::uint16_t> ReferenceData::writable_words(std::size_t index) {
+    return {reinterpret_cast<std::uint16_t*>(base_ + offsets_.at(index)),
+            static_cast<std::size_t>(bytes_.at(index)) / sizeof(std::uint16_t)};
+}
+
 std::span<float> ReferenceData::writable_array(std::size_t index) {
     return {reinterpret_cast<float*>(base_ + offsets_.at(index)),
             static_cast<std::size_t>(bytes_.at(index)) / sizeof(float)};

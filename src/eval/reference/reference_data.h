@@ -9,9 +9,9 @@
 
 namespace accelopt::eval {
 
-/// Private inputs of one (problem, shape, seed) and what the reference makes of them: float32
-/// arrays in one mapping, either anonymous memory or a cache file. Filled once, then read-only: a
-/// stray write faults instead of changing a reference.
+/// Arrays in one mapping, either anonymous memory or a cache file: one input tensor, or what the
+/// reference makes of a set of inputs. Filled once, then read-only: a stray write faults instead of
+/// changing a reference.
 class ReferenceData {
   public:
     /// Anonymous memory. Throws std::bad_alloc.
@@ -32,8 +32,10 @@ class ReferenceData {
 
     std::size_t arrays() const { return offsets_.size(); }
     std::span<const float> array(std::size_t index) const;
+    std::span<const std::uint16_t> words(std::size_t index) const;
     /// Only before seal().
     std::span<float> writable_array(std::size_t index);
+    std::span<std::uint16_t> writable_words(std::size_t index);
     /// Writes the header with its checksums (when `key` is not empty) and makes the mapping
     /// read-only.
     void seal(const std::string& key);

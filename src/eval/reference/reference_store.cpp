@@ -67,18 +67,60 @@ struct PartFile {
     ~PartFile() { unlink(path.c_str()); }
 };
 
-std::vector<std::int64_t> array_bytes_of(const Problem& problem) {
+std::int64_t elements_of(const std::vector<std::int64_t>& shape) {
+    std::int64_t count = 1;
+    for (const std::int64_t extent : shape) count *= extent;
+    return count;
+}
+
+/// Per output: float32 values and, for the conditioned rule, residual and scale.
+std::vector<std::int64_t> result_bytes(const Problem& problem, ReferenceKind kind) {
     std::vector<std::int64_t> bytes;
-    const auto add = [&](const std::vector<std::int64_t>& shape) {
-        std::int64_t count = sizeof(float);
-        for (const std::int64_t extent : shape) count *= extent;
-        bytes.push_back(count);
-    };
-    for (const InputSpec& input : problem.inputs) {
-        if (input.tensor) add(input.shape);
+    for (const OutputSpec& output : problem.outputs) {
+        const std::int64_t count = elements_of(output.shape);
+        bytes.push_back(count * static_cast<std::int64_t>(sizeof(float)));
+        if (kind == ReferenceKind::kPublished) continue;
+        bytes.insert(bytes.end(), 2, count * static_cast<std::int64_t>(sizeof(std::uint16_t)));
     }
-    for (const OutputSpec& output : problem.outputs) add(output.shape);
     return bytes;
+}
+
+/// The id may come from anyone's problem.yaml: only plain characters reach a file name.
+std::string file_name(const std::string& problem_id) {
+    std::string name;
+    for (const char c : problem_id.substr(0, 40)) name += std::isalnum(c) || c == '_' ? c : '-';
+    return name;
+}
+
+std::optional<std::string> fill_published(const Problem& problem, const InputSet& set,
+                                          const std::vector<std::span<const float>>& tensors,
+                                          ReferenceData& target) {
+    return call_reference(problem, "forward", Precision::kFloat32, set, tensors,
+                          [&](std::size_t i, const ReferenceValues& values) {
+                              std::copy(values.single.begin(), values.single.end(),
+                                        target.writable_array(i).begin());
+                          });
+}
+
+std::optional<std::string> fill_conditioned(const Problem& problem, const InputSet& set,
+                                            const std::string& function,
+                                            const std::vector<std::span<const float>>& tensors,
+                                            ReferenceData& target) {
+    auto fault = call_reference(problem, function, Precision::kFloat64, set, tensors,
+                                [&](std::size_t i, const ReferenceValues& values) {
+                                    store_reference(values.wide, target.writable_array(3 * i),
+                                                    target.writable_words(3 * i + 1));
+                                });
+    if (fault) return function + "(): " + *fault;
+    std::optional<std::string> bad_scale;
+    fault = call_reference(problem, "scale", Precision::kFloat64, set, tensors,
+                           [&](std::size_t i, const ReferenceValues& values) {
+                               const auto bad = store_scale(values.wide, target.array(3 * i),
+                                                            target.writable_words(3 * i + 2));
+                               if (bad) bad_scale = bad;
+                           });
+    if (fault) return "scale(): " + *fault;
+    return bad_scale;
 }
 
 std::int64_t physical_memory_bytes() {
@@ -140,76 +182,128 @@ ReferenceStore::ReferenceStore(std::string directory, std::int64_t bytes)
     }
 }
 
-std::string ReferenceStore::key_of(const Problem& problem, const std::string& seed_hex) const {
-    std::string text = "accelopt reference 1\n" + problem.definition_sha256 + "\n" +
-                       sha256_hex(seed_hex) + "\n" + reference_identity() + "\n";
+ExpectedOutput Reference::output(std::size_t i) const {
+    if (!conditioned_) return {expected_->array(i), {}, {}};
+    return {expected_->array(3 * i), expected_->words(3 * i + 1), expected_->words(3 * i + 2)};
+}
+
+Result<Reference, std::string> ReferenceStore::get(const Problem& problem, const InputSet& set,
+                                                   ReferenceKind kind) {
+    return obtain_results(problem, set, kind, "forward");
+}
+
+Result<Reference, std::string> ReferenceStore::get_variant(const Problem& problem,
+                                                           const InputSet& set,
+                                                           const std::string& function) {
+    return obtain_results(problem, set, ReferenceKind::kConditioned, function);
+}
+
+ReferenceStore::Data ReferenceStore::obtain_input(const Problem& problem, const InputSet& set,
+                                                  std::size_t index, std::string& key) {
+    Wanted wanted;
+    wanted.key = sha256_hex("accelopt input 2\n" + reference_identity() + "\n" +
+                            sha256_hex(set.key_of(index)));
+    key = wanted.key;
+    wanted.name = file_name(problem.id) + "-input";
+    wanted.array_bytes = {elements_of(set.inputs[index].shape) *
+                          static_cast<std::int64_t>(sizeof(float))};
+    wanted.fill = [&](ReferenceData& target) -> std::optional<std::string> {
+        draw_input(set, index, target.writable_array(0));
+        return std::nullopt;
+    };
+    wanted.computed = &inputs_drawn_;
+    wanted.loaded = &inputs_loaded_;
+    return std::move(obtain(wanted)).value();
+}
+
+Result<Reference, std::string> ReferenceStore::obtain_results(const Problem& problem,
+                                                              const InputSet& set,
+                                                              ReferenceKind kind,
+                                                              const std::string& function) {
+    std::string text = "accelopt reference 2\n" + problem.definition_sha256 + "\n" +
+                       reference_identity() + "\n" + function + "\n" +
+                       (kind == ReferenceKind::kPublished ? "float32\n" : "float64\n");
     for (const auto& [name, value] : problem.sizes) {
         text += name + "=" + std::to_string(value) + "\n";
     }
-    return sha256_hex(text);
+    std::vector<Data> inputs;
+    std::vector<std::span<const float>> tensors;
+    for (std::size_t i = 0; i < set.inputs.size(); ++i) {
+        if (set.inputs[i].tensor) {
+            std::string key;
+            inputs.push_back(obtain_input(problem, set, i, key));
+            tensors.push_back(inputs.back()->array(0));
+            text += key + "\n";
+        } else {
+            char number[40];
+            std::snprintf(number, sizeof number, "%.17g\n", set.inputs[i].scalar);
+            text += number;
+        }
+    }
+    Wanted wanted;
+    wanted.key = sha256_hex(text);
+    wanted.name = file_name(problem.id);
+    wanted.array_bytes = result_bytes(problem, kind);
+    wanted.fill = [&](ReferenceData& target) {
+        return kind == ReferenceKind::kPublished
+                   ? fill_published(problem, set, tensors, target)
+                   : fill_conditioned(problem, set, function, tensors, target);
+    };
+    wanted.computed = &computed_;
+    wanted.loaded = &loaded_;
+    auto expected = obtain(wanted);
+    if (!expected) return Failure{expected.error()};
+    return Reference(std::move(inputs), std::move(*expected), kind == ReferenceKind::kConditioned);
 }
 
-std::string ReferenceStore::file_of(const Problem& problem, const std::string& key) const {
-    // The id may come from anyone's problem.yaml: only plain characters reach a file name.
-    std::string name;
-    for (const char c : problem.id.substr(0, 40)) name += std::isalnum(c) || c == '_' ? c : '-';
-    return directory_ + "/" + name + "-" + key.substr(0, 32);
-}
-
-Result<ReferenceStore::Data, std::string> ReferenceStore::get(const Problem& problem,
-                                                              const std::string& seed_hex) {
-    const std::string key = key_of(problem, seed_hex);
+Result<ReferenceStore::Data, std::string> ReferenceStore::obtain(const Wanted& wanted) {
     for (auto it = warm_.begin(); it != warm_.end(); ++it) {
-        if (it->key == key) {
+        if (it->key == wanted.key) {
             warm_.splice(warm_.begin(), warm_, it);
             return warm_.front().data;
         }
     }
-    auto result = directory_.empty() ? compute(problem, seed_hex,
-                                               ReferenceData::allocate(array_bytes_of(problem)), "")
-                                     : compute_shared(problem, seed_hex, key);
-    if (result) keep_warm(key, *result);
+    auto result = directory_.empty() ? fill(wanted, ReferenceData::allocate(wanted.array_bytes), "")
+                                     : obtain_shared(wanted);
+    if (result) keep_warm(wanted.key, *result);
     return result;
 }
 
-ReferenceStore::Data ReferenceStore::open(const std::string& file, const std::string& key,
-                                          const Problem& problem) {
-    Data data = ReferenceData::open_file(file, key, array_bytes_of(problem));
+ReferenceStore::Data ReferenceStore::open(const std::string& file, const Wanted& wanted) {
+    Data data = ReferenceData::open_file(file, wanted.key, wanted.array_bytes);
     if (data) {
-        ++loaded_;
+        ++*wanted.loaded;
         utimensat(AT_FDCWD, file.c_str(), nullptr, 0);  // marks it as used for make_room
     }
     return data;
 }
 
-Result<ReferenceStore::Data, std::string> ReferenceStore::compute_shared(
-    const Problem& problem, const std::string& seed_hex, const std::string& key) {
-    const std::string stem = file_of(problem, key);
+Result<ReferenceStore::Data, std::string> ReferenceStore::obtain_shared(const Wanted& wanted) {
+    const std::string stem = directory_ + "/" + wanted.name + "-" + wanted.key.substr(0, 32);
     const std::string file = stem + kSuffix;
-    if (Data data = open(file, key, problem)) return data;
+    if (Data data = open(file, wanted)) return data;
     const KeyLock lock(stem + kLockSuffix);
-    if (Data data = open(file, key, problem)) return data;  // made while we waited
+    if (Data data = open(file, wanted)) return data;  // made while we waited
 
-    const std::vector<std::int64_t> sizes = array_bytes_of(problem);
     std::int64_t needed = 0;
-    for (const std::int64_t bytes : sizes) needed += bytes;
+    for (const std::int64_t bytes : wanted.array_bytes) needed += bytes;
     const std::string part = stem + "." + std::to_string(getpid()) + kPartSuffix;
     std::shared_ptr<ReferenceData> target;
     if (needed <= bytes_) {
         make_room(directory_, needed, bytes_);
-        target = ReferenceData::create_file(part, sizes);
+        target = ReferenceData::create_file(part, wanted.array_bytes);
         if (!target) {  // the disk is fuller than our bound: give up our own files, then the cache
             make_room(directory_, needed, 0);
-            target = ReferenceData::create_file(part, sizes);
+            target = ReferenceData::create_file(part, wanted.array_bytes);
         }
     }
     if (!target) {
         std::fprintf(stderr, "accelopt: no room for a reference of %s in the cache, kept private\n",
-                     problem.id.c_str());
-        return compute(problem, seed_hex, ReferenceData::allocate(sizes), "");
+                     wanted.name.c_str());
+        return fill(wanted, ReferenceData::allocate(wanted.array_bytes), "");
     }
     const PartFile cleanup{part};  // a no-op once the part has become the file
-    auto result = compute(problem, seed_hex, target, key);
+    auto result = fill(wanted, target, wanted.key);
     if (result && std::rename(part.c_str(), file.c_str()) != 0) {
         std::fprintf(stderr, "accelopt: cannot publish a reference: %s: %s\n", std::strerror(errno),
                      file.c_str());
@@ -217,16 +311,10 @@ Result<ReferenceStore::Data, std::string> ReferenceStore::compute_shared(
     return result;
 }
 
-Result<ReferenceStore::Data, std::string> ReferenceStore::compute(
-    const Problem& problem, const std::string& seed_hex, std::shared_ptr<ReferenceData> target,
-    const std::string& key) {
-    std::vector<std::span<float>> inputs, outputs;
-    for (std::size_t i = 0; i < target->arrays(); ++i) {
-        const bool output = i + problem.outputs.size() >= target->arrays();
-        (output ? outputs : inputs).push_back(target->writable_array(i));
-    }
-    if (auto fault = compute_reference(problem, seed_hex, inputs, outputs)) return Failure{*fault};
-    ++computed_;
+Result<ReferenceStore::Data, std::string> ReferenceStore::fill(
+    const Wanted& wanted, std::shared_ptr<ReferenceData> target, const std::string& key) {
+    if (auto fault = wanted.fill(*target)) return Failure{*fault};
+    ++*wanted.computed;
     target->seal(key);
     return Data(target);
 }

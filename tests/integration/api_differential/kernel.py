@@ -1,11 +1,8 @@
 """A kernel under construction, with its inputs and what its outputs must hold."""
 import dataclasses
-import pathlib
 from typing import Callable, Optional
 
 import numpy as np
-
-from harness import SOURCE
 
 from . import formats
 from .formats import BF16, F32, Format, f32
@@ -17,7 +14,6 @@ import neuronxcc.nki.language as nl
 import numpy as np
 """
 
-HAS_TRN2 = pathlib.Path(SOURCE, "configs/hardware/trn2.yaml").exists()
 ORACLES = {}  # API name -> [function(kernel)], each draws one case
 REFUSALS = []  # (API name, function(kernel)): cases that the documentation forbids
 
@@ -162,7 +158,8 @@ class Kernel(Draw):
     def __init__(self, api, seed, data=0):
         super().__init__(seed, data)
         self.api = api
-        self.target = "trn1"
+        self.core_version = 2  # of the NeuronCore
+        self.grid = ()  # of the launch
         self.lines = []
         self.inputs = []  # (name, values, dtype)
         self.outputs = []  # (name, Expected)
@@ -194,10 +191,10 @@ class Kernel(Draw):
     def repeated(self, other):
         """This kernel and `other`, which differs from it in data only, as the iterations of a loop
         over tensors of one more dimension; None where the texts differ."""
-        if self.lines != other.lines or self.decorator != other.decorator:
+        if self.lines != other.lines or self.decorator != other.decorator or self.grid:
             return None
         loop = Kernel(self.api, [0])
-        loop.target, loop.decorator = self.target, self.decorator
+        loop.core_version, loop.decorator = self.core_version, self.decorator
         body = [f"{name} = {name}s[w]" for name, _, _ in self.inputs]
         for (name, values, dtype), (_, others, _) in zip(self.inputs, other.inputs):
             loop.inputs.append((f"{name}s", np.stack([values, others]), dtype))

@@ -2,7 +2,7 @@
 import numpy as np
 
 from .formats import F32, I32
-from .kernel import HAS_TRN2, Expected, oracle
+from .kernel import Expected, oracle
 
 
 def _double(k, shape):
@@ -77,30 +77,65 @@ def loops(k, api):
         k.store(s, state, F32)
 
 
-@oracle("nl.num_programs", "nl.program_id")
+@oracle("nl.num_programs", "nl.program_id", "nl.program_ndim")
 def programs(k, api):
-    """A launch without a grid: one program."""
+    """A grid of programs, each of which handles its own tile."""
+    k.grid = tuple(k.between(1, 3) for _ in range(k.between(1, 3)))
     shape = k.partitions(), k.columns()
-    text, value = ("nl.num_programs()", 1.0) if api == "nl.num_programs" else \
-        ("nl.program_id(0)", 0.0)
-    n = k.let("n", text)
-    x = k.operand(F32, shape)
-    k.store(k.let("r", f"nl.add({x.text}, {n}, dtype=nl.float32)"), F32.cast(x.values + value), F32)
+    values = k.values(F32, (*k.grid, *shape))
+    x = k.hbm(values, F32)
+    axis = k.between(0, len(k.grid) - 1)
+    if api == "nl.num_programs":
+        text, number = k.pick([("nl.num_programs()", np.prod(k.grid)),
+                               (f"nl.num_programs({axis})", k.grid[axis]),
+                               (f"nl.num_programs(axes={axis})", k.grid[axis])])
+        added = np.full(k.grid, float(number))
+    elif api == "nl.program_ndim":
+        text, added = "nl.program_ndim()", np.full(k.grid, float(len(k.grid)))
+    else:
+        text, added = f"nl.program_id({axis})", np.indices(k.grid)[axis].astype(float)
+    y = k.output(values.shape, "nl.float32",
+                 Expected(F32.cast(values + added[..., None, None]), F32))
+    names = ", ".join(k.let("i", f"nl.program_id({a})") for a in range(len(k.grid)))
+    k.line(f"t = nl.load({x}[{names}])")
+    k.line(f"nl.store({y}[{names}], nl.add(t, {text}, dtype=nl.float32))")
 
 
-@oracle("nl.program_ndim")
-def program_ndim(k):
-    """The number of axes of the grid: none without one (or one, of one program)."""
-    k.line("n = nl.program_ndim()")
-    k.line("assert n == 0 or n == 1")
+@oracle("nl.num_programs", "nl.program_ndim")
+def one_program(k, api):
+    """A launch without a grid is one program; whether it counts as one axis is not said."""
+    k.line("assert nl.num_programs() == 1" if api == "nl.num_programs"
+           else "assert nl.program_ndim() <= 1")
     _double(k, (k.partitions(), k.columns()))
+
+
+@oracle("nl.program_id")
+def rows_of_programs(k):
+    """Programs that cover a tensor's rows, the last one masked."""
+    rows, height = k.between(2, 300), k.pick([16, 32, 64, 128])
+    columns = k.columns()
+    k.grid = (-(-rows // height),)
+    values = k.values(F32, (rows, columns))
+    x = k.hbm(values, F32)
+    y = k.output(values.shape, "nl.float32", Expected(-values, F32))
+    k.line(f"i = nl.program_id({k.pick(['0', 'axis=0'])}) * {height} + nl.arange({height})[:, None]")
+    k.line(f"j = nl.arange({columns})[None, :]")
+    k.line(f"t = nl.load({x}[i, j], mask=i < {rows})")
+    k.line(f"nl.store({y}[i, j], value=nl.negative(t, mask=i < {rows}), mask=i < {rows})")
+
+
+@oracle("nl.all_reduce")
+def all_reduce(k):
+    """Over the one program of a launch without a grid."""
+    x = k.operand(k.float_dtype())
+    k.store(k.let("r", f"nl.all_reduce({x.text}, op={k.pick(['np.add', 'nl.add', 'np.max'])}, "
+                       f"program_axes={k.pick(['0', '[0]', '(0,)'])})"), x.values, x.dtype)
 
 
 @oracle("nisa.get_nc_version")
 def get_nc_version(k):
-    generation, k.target = k.pick([("gen2", "trn1"), ("gen3", "trn2")] if HAS_TRN2
-                                    else [("gen2", "trn1")])
-    k.line(f"assert nisa.get_nc_version() == nisa.nc_version.{generation}")
+    k.core_version = k.pick([2, 3])
+    k.line(f"assert nisa.get_nc_version() == nisa.nc_version.gen{k.core_version}")
     _double(k, (k.partitions(), k.columns()))
 
 

@@ -5,7 +5,7 @@ from . import formats
 from .elementwise import _out, apply_reversed, draw_activation, op_text, scalar_operand
 from .formats import BF16, BOOL, F16, F32, FLOATS, I32, INTEGERS, f32
 from .functions import ALU, EXACT_ALU, ULP
-from .kernel import HAS_TRN2, Expected, oracle
+from .kernel import Expected, oracle
 
 UNIT = ULP / 2
 
@@ -488,10 +488,7 @@ def select_reduce(k):
 
 @oracle("nisa.range_select")
 def range_select(k):
-    if HAS_TRN2:
-        k.target = "trn2"
-    else:
-        k.refused = True  # "Available only on NeuronCore-v3 and beyond"
+    k.core_version = 3  # "Available only on NeuronCore-v3 and beyond"
     rows, columns = shape = k.partitions(), k.columns()
     x = k.operand(k.pick([F32, F32, BF16]), shape)
     compare = [("equal", np.equal), ("less", np.less), ("less_equal", np.less_equal),

@@ -85,8 +85,10 @@ TEST_CASE("a minimal configuration has the documented defaults") {
     CHECK_FALSE(c.budget_usd);
     CHECK_FALSE(c.budget_calls);
     CHECK_FALSE(c.budget_wall_s);
-    CHECK(c.verify_rule == "published");
-    CHECK(c.verify_seeds == 5);
+    CHECK(c.verify_rule == "conditioned");
+    CHECK(c.verify_seeds == std::vector<int>{0, 1, 2, 3, 4});
+    CHECK_FALSE(c.verify_published_seeds);
+    CHECK(c.verify_stress);
     CHECK_FALSE(c.evaluator_slots);
     CHECK(c.evaluator_timeout_s == 180);
     CHECK(c.evaluator_memory_gib == 8);
@@ -163,7 +165,7 @@ TEST_CASE("every key is read and survives the resolved copy") {
     CHECK(again.budget_usd == 0.1);
     CHECK(again.budget_calls == 3);
     CHECK(again.budget_wall_s == 5400);
-    CHECK(again.verify_seeds == 64);
+    CHECK(again.verify_seeds.size() == 64);
     CHECK(again.evaluator_slots == 3);
     CHECK(again.evaluator_timeout_s == 0.5);
     CHECK(again.evaluator_memory_gib == 0.25);
@@ -322,6 +324,18 @@ TEST_CASE("the wall budget is seconds or a duration") {
           "c.yaml:9: budget.wall: must be more than 0, found -5");
 }
 
+TEST_CASE("published seeds are NKIBench's own and survive the resolved copy") {
+    const RunConfig c =
+        parsed(std::string(kMinimal) + "verify: {rule: published, seeds: published}\n");
+    CHECK(c.verify_published_seeds);
+    CHECK(c.verify_seeds == std::vector<int>{0, 21, 42, 63, 84});
+    const RunConfig again = parse_resolved_config(c.resolved, "resolved.yaml");
+    CHECK(again.verify_seeds == c.verify_seeds);
+    CHECK(again.verify_published_seeds);
+    CHECK_THAT(error_with("verify:\n  rule: lenient\n"), Contains("conditioned"));
+    CHECK_THAT(error_with("verify:\n  seeds: 0\n"), Contains("seeds"));
+}
+
 TEST_CASE("what has no effect yet is refused, never ignored") {
     const auto refused = [](const std::string& lines) {
         const std::string error = error_with(lines);
@@ -332,9 +346,6 @@ TEST_CASE("what has no effect yet is refused, never ignored") {
     refused("menu: configs/menus/m.yaml\n");
     refused("matrix: {search.beam: [1, 2]}\n");
     refused("search:\n  strategy: autocomp\n");
-    refused("verify:\n  rule: conditioned\n");
-    refused("verify:\n  seeds: published\n");
-    refused("verify:\n  stress: true\n");
     refused("numerics:\n  isa: avx2\n");
     refused("store:\n  locking: off\n");
 }

@@ -6,10 +6,7 @@
 #include <numeric>
 
 #include "config/reader.h"
-#include "core/hash.h"
 #include "eval/reference/python_reference.h"
-#include "eval/reference/reference_store.h"
-#include "scratch_folder.h"
 
 using namespace accelopt;
 
@@ -20,10 +17,8 @@ constexpr std::int64_t kColumns = 40;
 
 /// A [300, 40] tensor drawn from one mapping of problem.yaml.
 std::vector<float> draw(const std::string& mapping) {
-    const ScratchFolder folder;
     eval::Problem problem;
     problem.id = "drawn";
-    problem.sizes = {{"M", kRows}};
     eval::InputSpec input;
     input.name = "x";
     input.shape = {kRows, kColumns};
@@ -31,13 +26,9 @@ std::vector<float> draw(const std::string& mapping) {
     input.distribution = eval::read_distribution(section, input.shape);
     section.finish();
     problem.inputs = {input};
-    problem.outputs = {{"y", {kRows, kColumns}, {kRows, kColumns}}};
-    problem.reference_path = folder.write("reference.py", "def forward(x):\n    return x\n");
-    problem.definition_sha256 = sha256_hex(mapping);
-    eval::ReferenceStore store("", 1 << 24);
-    const auto data = store.get(problem, eval::input_seed("s", "drawn", 0)).value();
-    const auto values = data->array(0);
-    return {values.begin(), values.end()};
+    std::vector<float> values(static_cast<std::size_t>(kRows * kColumns));
+    eval::draw_input(eval::nominal_set(problem, "s", 0), 0, values);
+    return values;
 }
 
 double mean(const std::vector<float>& x) {

@@ -313,8 +313,54 @@ TEST_CASE("accelopt-eval evaluates a baseline through the pool with a shared cac
     const EvaluationReply reply = ask(pool, request);
     INFO(to_json(reply));
     CHECK(reply.verified());
-    CHECK(reply.correctness.size() == 2);
+    CHECK(reply.tier == "stress");
+    CHECK(reply.correctness.size() == 2 + eval::load_problem("silu", "test").stress.size());
     CHECK_FALSE(std::filesystem::is_empty(options.cache_directory));
+}
+
+namespace {
+
+EvaluationRequest silu_request(const std::string& source) {
+    EvaluationRequest request = request_named("real", 120);
+    request.shape = "test";
+    request.secret = "s";
+    request.seeds = {0};
+    request.tiers = {"legality", "values"};
+    request.source = source;
+    return request;
+}
+
+}  // namespace
+
+TEST_CASE("a kernel that ends abnormally leaves the next evaluation alone", "[N05]") {
+    const std::string good = eval::load_problem("silu", "test").baseline_source;
+    const std::string endless = "def f(n):\n    return f(n)\n\ndef kernel(x):\n    return f(x)\n";
+    {
+        EvaluatorPool pool(options_for(real_program()));
+        CHECK(ask(pool, silu_request(good)).verified());
+        const EvaluationReply reply = ask(pool, silu_request(endless));
+        CHECK(reply.outcome == Outcome::kResourceLimit);
+        CHECK(reply.reason == "recursion");
+        CHECK(ask(pool, silu_request(good)).verified());
+    }
+    CHECK_FALSE(has_children());
+}
+
+TEST_CASE("a kernel beyond its wall clock is killed, and the next unit starts", "[N06]") {
+    {
+        EvaluatorPool pool(options_for(real_program()));
+        EvaluationRequest endless = silu_request("def kernel(x):\n    while True:\n        pass\n");
+        endless.limits.steps = 100'000;
+        CHECK(ask(pool, endless).reason == "steps");
+        endless.limits.steps = std::int64_t{1} << 60;
+        endless.limits.wall_s = 0.5;
+        const EvaluationReply reply = ask(pool, endless);
+        CHECK(reply.outcome == Outcome::kTimeout);
+        CHECK_FALSE(reply.verified());
+        CHECK(
+            ask(pool, silu_request(eval::load_problem("silu", "test").baseline_source)).verified());
+    }
+    CHECK_FALSE(has_children());
 }
 
 TEST_CASE("accelopt-eval answers malformed lines and goes on") {

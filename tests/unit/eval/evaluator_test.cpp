@@ -106,7 +106,10 @@ TEST_CASE("the precision ban is the published rule's") {
     const std::string source = silu_kernel(
         "    t = nl.ndarray((128, 8), dtype=nl.bfloat16, buffer=nl.sbuf)\n"
         "    return y\n");
-    const EvaluationReply reply = evaluate(source);
+    EvaluationRequest request = silu_request(source);
+    CHECK(evaluate(request).reason != "precision_ban");
+    request.rule = "published";
+    const EvaluationReply reply = evaluate(request);
     check_ends(reply, Outcome::kRejected, "precision_ban");
     CHECK(reply.diagnostics[0].line == 7);
     CHECK(reply.diagnostics[0].snippet.find("nl.bfloat16") != std::string::npos);
@@ -148,8 +151,31 @@ TEST_CASE("tiers stop where the request says") {
         parts.push_back(part);
         CHECK(seconds >= 0);
     }
-    CHECK(parts ==
-          std::vector<std::string>{"parse", "trace", "legality", "reference", "values", "verify"});
+    CHECK(parts == std::vector<std::string>{"parse", "trace", "legality", "tier_legality", "task",
+                                            "reference", "values", "verify", "tier_values"});
+
+    request.tiers = {"legality", "seed"};
+    request.seeds = {4, 5};
+    const EvaluationReply seed = evaluate(request);
+    CHECK(seed.outcome == Outcome::kOk);
+    CHECK(seed.tier == "seed");
+    CHECK_FALSE(seed.verified());
+    CHECK(seed.correctness.size() == 1);
+
+    request.tiers = {"stress", "values", "seed", "timing", "legality"};  // order is ours
+    const EvaluationReply all = evaluate(request);
+    INFO(to_json(all));
+    CHECK(all.verified());
+    CHECK(all.tier == "stress");
+    CHECK(all.rule == "conditioned");
+    const auto& sets = eval::load_problem("silu", "test").stress;
+    REQUIRE(all.correctness.size() == 2 + sets.size());
+    CHECK(all.correctness[1].input == "nominal");
+    for (std::size_t i = 0; i < sets.size(); ++i) {
+        CHECK(all.correctness[2 + i].input == sets[i].name);
+        CHECK(all.correctness[2 + i].rule == "conditioned");
+        CHECK(all.correctness[2 + i].max_conditioned.value_or(1e9) <= 8);
+    }
 }
 
 TEST_CASE("values stop at the first failing input set") {
@@ -190,6 +216,7 @@ TEST_CASE("a request that asks wrongly is the asker's fault") {
     CHECK(bad(with([](auto& r) { r.target = "trn9"; })).find("trn9") != std::string::npos);
     CHECK(bad(with([](auto& r) { r.target = "../trn1"; })).find("../trn1") != std::string::npos);
     CHECK(bad(with([](auto& r) { r.rule = "kind"; })).find("kind") != std::string::npos);
+    CHECK(bad(with([](auto& r) { r.seed_rule = "mine"; })).find("mine") != std::string::npos);
     CHECK(bad(with([](auto& r) { r.tiers = {"valves"}; })).find("valves") != std::string::npos);
     bad(with([](auto& r) { r.tiers.clear(); }));
     bad(with([](auto& r) { r.seeds.clear(); }));
@@ -207,6 +234,7 @@ TEST_CASE("a faulty reference is the evaluator's failure, not the kernel's") {
     request.problem = folder.path() + "/p";
     const EvaluationReply reply = evaluate(request);
     check_ends(reply, Outcome::kEvaluatorError, "reference_failed");
+    CHECK(reply.tier == "timing");
     CHECK(reply.diagnostics[0].message.find("reference.py:2: AttributeError") != std::string::npos);
 }
 

@@ -10,6 +10,7 @@
 #include "eval/problem.h"
 #include "nki/interpreter.h"
 #include "nki/syntax/parser.h"
+#include "protocol/evaluation.h"
 #include "trainium/completion_order.h"
 
 // Real kernels in program order and in the order in which the timing model completes them.
@@ -95,6 +96,42 @@ TEST_CASE("Both executions of every baseline agree", "[two_executions]") {
         CHECK(verdict(trace(problem.baseline_source, problem.kernel_arguments(), machine),
                       machine) == "agree");
     }
+}
+
+TEST_CASE("Tier order runs both executions after the others", "[two_executions]") {
+    Evaluator evaluator({});
+    protocol::EvaluationRequest request;
+    request.id = "order";
+    request.problem = "silu";
+    request.target = "trn1";
+    request.shape = "test";
+    request.secret = "test";
+    request.seeds = {0};
+    request.source = load_problem("silu", "test").baseline_source;
+    request.tiers = {"legality", "timing", "values", "order"};
+    const auto reply = evaluator.evaluate(request);
+    CHECK(reply.outcome == protocol::Outcome::kOk);
+    CHECK(reply.tier == "order");
+    CHECK(reply.verified());
+    const auto& parts = reply.cost.parts;
+    CHECK(std::any_of(parts.begin(), parts.end(),
+                      [](const auto& part) { return part.first == "order"; }));
+
+    // Without a comparison of values nothing is verified.
+    request.tiers = {"legality", "order"};
+    const auto alone = evaluator.evaluate(request);
+    CHECK(alone.outcome == protocol::Outcome::kOk);
+    CHECK_FALSE(alone.verified());
+
+    // The memory limit holds there too.
+    request.limits.memory_bytes = 2'500'000;
+    const auto tight = evaluator.evaluate(request);
+    CHECK(tight.outcome == protocol::Outcome::kResourceLimit);
+    CHECK(tight.reason == "memory");
+
+    request.limits = {};
+    request.seeds = {};
+    CHECK(evaluator.evaluate(request).reason == "bad_request");
 }
 
 TEST_CASE("Both executions of the good golden kernels agree", "[two_executions]") {

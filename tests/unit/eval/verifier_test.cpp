@@ -1,6 +1,7 @@
 #include "eval/verifier.h"
 
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -201,4 +202,114 @@ TEST_CASE("measured profiles keep absent figures absent") {
     CHECK_THROWS_WITH(eval::read_measured(torn, "silu"), Catch::Contains("t.csv:2"));
     const std::string text = folder.write("u.csv", "problem,latency_ms\nsilu,fast\n");
     CHECK_THROWS_WITH(eval::read_measured(text, "silu"), Catch::Contains("'fast'"));
+}
+
+namespace {
+
+/// One output with S = 1 everywhere, stored as a reference would be.
+struct Judged {
+    explicit Judged(const std::vector<double>& reference, std::vector<double> scale = {}) {
+        value.resize(reference.size());
+        residual.resize(reference.size());
+        stored.resize(reference.size());
+        if (scale.empty()) scale.assign(reference.size(), 1.0);
+        eval::store_reference(reference, value, residual);
+        const auto fault = eval::store_scale(scale, value, stored);
+        REQUIRE_FALSE(fault.has_value());
+    }
+    eval::OutputVerdict judge(const std::vector<float>& output, double constant = 4,
+                              std::vector<std::int64_t> shape = {}) const {
+        if (shape.empty()) shape = {static_cast<std::int64_t>(output.size())};
+        return eval::verify_conditioned(output, {value, residual, stored}, shape, 0, constant);
+    }
+    std::vector<float> value;
+    std::vector<std::uint16_t> residual, stored;
+};
+
+constexpr double kU = 0x1p-24;
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+}  // namespace
+
+TEST_CASE("the conditioned bound is c units of 2^-24 S, element by element") {
+    for (const std::size_t n : {std::size_t{1}, std::size_t{16}, std::size_t{1003}}) {
+        for (const std::size_t at : {std::size_t{0}, n / 2, n - 1}) {
+            const Judged judged(std::vector<double>(n, 0.0));
+            std::vector<float> out(n, 0.0f);
+            out[at] = static_cast<float>(4 * kU);
+            const auto inside = judged.judge(out);
+            CHECK(inside.ok);
+            CHECK(inside.max_conditioned == 4.0);
+            out[at] = std::nextafter(out[at], 1.0f);
+            const auto outside = judged.judge(out);
+            CHECK_FALSE(outside.ok);
+            CHECK(outside.failing == 1);
+            CHECK(outside.message.find("[" + std::to_string(at) + "]") != std::string::npos);
+            out[at] = -out[at];
+            CHECK_FALSE(judged.judge(out).ok);
+        }
+    }
+}
+
+TEST_CASE("the reference is finer than float32, so that half an ulp counts as half an ulp") {
+    const double third = 1.0 / 3;
+    const Judged judged({third}, {third});
+    const auto verdict = judged.judge({static_cast<float>(third)});
+    CHECK(verdict.ok);
+    const double error = std::abs(static_cast<double>(static_cast<float>(third)) - third);
+    CHECK(*verdict.max_conditioned == Approx(error / (kU * third)).epsilon(0.01));
+}
+
+TEST_CASE("infinities and NaN must be where the reference has them, and equal", "[X04]") {
+    const Judged judged({-kInfinity, kInfinity, 1.0, kNan}, {0, 0, 1, 0});
+    CHECK(judged.judge({-kInfinity, kInfinity, 1.0f, kNan}).ok);
+    for (const std::vector<float>& wrong : {std::vector<float>{kInfinity, kInfinity, 1.0f, kNan},
+                                            {-3e38f, kInfinity, 1.0f, kNan},
+                                            {-kInfinity, kInfinity, kNan, kNan},
+                                            {-kInfinity, kInfinity, kInfinity, kNan},
+                                            {-kInfinity, kInfinity, 1.0f, 0.0f},
+                                            {kNan, kInfinity, 1.0f, kNan}}) {
+        const auto verdict = judged.judge(wrong);
+        CHECK_FALSE(verdict.ok);
+        CHECK(verdict.reason == "nonfinite");
+    }
+}
+
+TEST_CASE("where nothing is added up only zero is right, down to underflow", "[X04]") {
+    const Judged judged(std::vector<double>(20, 0.0), std::vector<double>(20, 0.0));
+    std::vector<float> out(20, 0.0f);
+    const auto exact = judged.judge(out);
+    CHECK(exact.ok);
+    CHECK(exact.rel_l2 == 0.0);
+    out[3] = -0.0f;
+    out[4] = 1e-45f;  // less than the smallest normal number: flushing may make it or lose it
+    CHECK(judged.judge(out).ok);
+    out[5] = 1e-30f;
+    CHECK_FALSE(judged.judge(out).ok);
+}
+
+TEST_CASE("elements never stored are named before any value") {
+    const Judged judged({1.0, 2.0});
+    const auto verdict = eval::verify_conditioned(
+        std::vector<float>{1.0f, 2.0f}, {judged.value, judged.residual, judged.stored}, {2}, 1, 4);
+    CHECK_FALSE(verdict.ok);
+    CHECK(verdict.reason == "unwritten_output");
+}
+
+TEST_CASE("failures confined to the last tile of a dimension are a tail", "[X10]") {
+    const std::vector<std::int64_t> shape = {300, 4};  // tiles of 128, 128 and 44 rows
+    const Judged judged(std::vector<double>(1200, 1.0));
+    const auto with = [&](std::initializer_list<int> rows) {
+        std::vector<float> out(1200, 1.0f);
+        for (const int row : rows) out[static_cast<std::size_t>(row * 4 + 1)] = 2.0f;
+        return judged.judge(out, 4, shape);
+    };
+    CHECK(with({256}).reason == "tail");
+    CHECK(with({256, 299}).reason == "tail");
+    CHECK(with({255}).reason == "value");
+    CHECK(with({0, 299}).reason == "value");
+    CHECK(with({299}).message.find("dimension 0") != std::string::npos);
+    // A dimension of a single tile has no tail.
+    CHECK(judged.judge(std::vector<float>(1200, 2.0f), 4, {100, 12}).reason == "value");
 }

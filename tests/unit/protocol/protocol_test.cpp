@@ -110,9 +110,9 @@ TEST_CASE("a diagnostic renders position, caret, operation and remedy") {
 TEST_CASE("carets underline a place, in tabs, characters of several bytes and long lines") {
     Diagnostic d{.code = "c", .message = "m", .line = 2, .column = 6};
     d.snippet = "\tx = nl.exp(t)";
-    CHECK(render(d, "k.py") == "k.py:2:6: error[c]: m\n    \tx = nl.exp(t)\n    \t    ^~~~~~~~\n");
+    CHECK(render(d, "k.py") == "k.py:2:6: error[c]: m\n    \tx = nl.exp(t)\n    \t    ^~~~~~~~~\n");
     d.snippet = "\xc3\xa9 = nl.exp(t)";  // two bytes, one column
-    CHECK(render(d, "k.py").find("\n        ^~~~~~~~\n") != std::string::npos);
+    CHECK(render(d, "k.py").find("\n        ^~~~~~~~~\n") != std::string::npos);
     d.snippet = std::string(1000, 'x') + "here";
     d.column = 1001;
     const std::string text = render(d, "k.py");
@@ -126,7 +126,7 @@ TEST_CASE("carets underline a place, in tabs, characters of several bytes and lo
     CHECK(render(d, "k.py").find("    about: [2, 3], limit 4\n") != std::string::npos);
     d.snippet = "y = f(a, [1, 2])[0] + g(";
     d.column = 5;
-    CHECK(render(d, "k.py").find("\n        ^~~~~~~~~~~~~~\n") != std::string::npos);
+    CHECK(render(d, "k.py").find("\n        ^~~~~~~~~~~~~~~\n") != std::string::npos);
     d.column = 23;
     CHECK(render(d, "k.py").find("^\n") != std::string::npos);
 }

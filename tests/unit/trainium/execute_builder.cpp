@@ -136,7 +136,7 @@ HostArray encode_array(DType dtype, const std::vector<double>& values) {
     return array;
 }
 
-std::vector<double> decode_array(DType dtype, const std::vector<std::byte>& bytes) {
+std::vector<double> decode_array(DType dtype, std::span<const std::byte> bytes) {
     const DType storage = hbm_format(dtype).storage;
     const auto size = static_cast<std::size_t>(storage_bytes(storage));
     std::vector<double> values(bytes.size() / size);

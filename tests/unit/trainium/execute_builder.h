@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -56,7 +57,7 @@ struct HostArray {
 
 /// Encodes numbers in a dtype (rounded) and keeps what they became.
 HostArray encode_array(nki::DType dtype, const std::vector<double>& values);
-std::vector<double> decode_array(nki::DType dtype, const std::vector<std::byte>& bytes);
+std::vector<double> decode_array(nki::DType dtype, std::span<const std::byte> bytes);
 
 /// Draws numbers that suit a dtype: both signs and zero for floats, the small range for integers.
 std::vector<double> random_values(RandomStream& random, nki::DType dtype, std::int64_t n);

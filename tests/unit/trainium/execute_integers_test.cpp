@@ -61,6 +61,41 @@ TEST_CASE("the Scalar Engine copies 32-bit integers through float32") {
     CHECK(copied(nki::Engine::kScalar) == std::vector<double>{16777216, -50663800, 1073741824});
 }
 
+TEST_CASE("integer results wrap at the width of their operands") {
+    const auto computed = [](AluOp op, double operand) {
+        return run({2147483647, -2147483647, 3}, 3,
+                   [&](ProgramBuilder& builder, const auto& a, const auto& b) {
+                       auto& operation = builder.add(Opcode::kTensorScalar, b, {a});
+                       operation.op0 = op;
+                       operation.operand0.immediate = operand;
+                   });
+    };
+    CHECK(computed(AluOp::kShiftLeft, 1) == std::vector<double>{-2, 2, 6});
+    const auto doubled = run({2147483647, -2147483648.0, 1 << 30}, 3,
+                             [&](ProgramBuilder& builder, const auto& a, const auto& b) {
+                                 builder.add(Opcode::kTensorTensor, b, {a, a}).op0 = AluOp::kAdd;
+                             });
+    CHECK(doubled == std::vector<double>{-2, 0, -2147483648.0});
+}
+
+TEST_CASE("a shift of 8-bit integers drops the bits that leave the pattern") {
+    ProgramBuilder builder;
+    const auto x = builder.input({1, 3}, DType::kInt8);
+    const auto y = builder.output({1, 3}, DType::kInt8);
+    const auto a = builder.tile(nki::Buffer::kSbuf, 1, 3, DType::kInt8);
+    const auto b = builder.tile(nki::Buffer::kSbuf, 1, 3, DType::kInt8);
+    builder.load(a, x);
+    auto& shift = builder.add(Opcode::kTensorScalar, builder.whole(b), {builder.whole(a)});
+    shift.op0 = AluOp::kShiftLeft;
+    shift.operand0.immediate = 1;
+    builder.store(y, b);
+    const HostArray input = encode_array(DType::kInt8, {100, -100, 3});
+    const std::vector<InputArray> inputs = {input.as_input()};
+    auto outputs = execute(builder.program, inputs, {});
+    REQUIRE(outputs);
+    CHECK(decode_array(DType::kInt8, outputs->front().bytes) == std::vector<double>{-56, 56, 6});
+}
+
 TEST_CASE("a bitvec reduction keeps every bit") {
     const auto reduced = [](AluOp op) {
         return run(kWide, 1, [op](ProgramBuilder& builder, const auto& a, const auto& b) {

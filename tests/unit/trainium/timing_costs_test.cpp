@@ -1,5 +1,6 @@
 #include "trainium/timing_costs.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "core/error.h"
@@ -173,4 +174,80 @@ TEST_CASE("busy times tell tiny and single-element work apart") {
 
 TEST_CASE("a DMA has no engine time") {
     CHECK_THROWS_AS(engine_ns(dma(4, 4, 1, 4), Stream{}, trn1()), Error);
+}
+
+TEST_CASE("a narrow operand makes no wide one cheaper", "[X23]") {
+    const auto pair_ns = [](nki::DType first, nki::DType second) {
+        ProgramBuilder b;
+        const auto x = b.tile(128, 512, 1, Buffer::kSbuf, 1, first);
+        const auto y = b.tile(128, 512, 2, Buffer::kSbuf, 1, second);
+        b.tensor_tensor(b.whole(b.tile(128, 512, 3)), AluOp::kAdd, b.whole(x), b.whole(y));
+        return cost_of_last(b);
+    };
+    const auto product_ns = [](nki::DType first, nki::DType second, bool onezero) {
+        ProgramBuilder b;
+        const auto x = b.tile(128, 128, 1, Buffer::kSbuf, 1, first);
+        const auto y = b.tile(128, 512, 2, Buffer::kSbuf, 1, second);
+        b.matmul(b.whole(b.psum(128, 512, 3)), b.whole(x), b.whole(y)).stationary_onezero = onezero;
+        return cost_of_last(b);
+    };
+    using enum nki::DType;
+    CHECK(pair_ns(kBFloat16, kFloat32) == pair_ns(kFloat32, kFloat32));
+    CHECK(pair_ns(kInt8, kFloat32) == pair_ns(kFloat32, kFloat32));
+    CHECK(pair_ns(kBFloat16, kBFloat16) < pair_ns(kFloat32, kFloat32));
+    CHECK(product_ns(kBFloat16, kFloat32, false) == product_ns(kFloat32, kFloat32, false));
+    // "no impact for non-float32 stationary" (nki.isa.nc_matmul)
+    CHECK(product_ns(kBFloat16, kFloat32, true) == product_ns(kFloat32, kFloat32, false));
+    CHECK(product_ns(kFloat32, kFloat32, true) < product_ns(kFloat32, kFloat32, false));
+}
+
+TEST_CASE("an operation split in two is never cheaper, nor faster than its lanes", "[X23]") {
+    const auto elementwise_ns = [](nki::Opcode opcode, std::int64_t n, Engine engine) {
+        ProgramBuilder b;
+        const auto x = b.tile(128, n, 1);
+        const auto y = b.tile(128, n, 2);
+        auto& operation = opcode == nki::Opcode::kTensorTensor || opcode == nki::Opcode::kScan
+                              ? b.add(opcode, b.whole(b.tile(128, n, 3)), {b.whole(x), b.whole(y)})
+                              : b.add(opcode, b.whole(b.tile(128, n, 3)), {b.whole(x)});
+        operation.engine = engine;
+        return cost_of_last(b);
+    };
+    const Machine machine = trn1();
+    const double fastest_ghz =
+        std::max({machine.scalar_ghz, machine.vector_ghz, machine.gpsimd_ghz});
+    for (const nki::Opcode opcode :
+         {nki::Opcode::kMemset, nki::Opcode::kCopy, nki::Opcode::kActivation,
+          nki::Opcode::kTensorScalar, nki::Opcode::kTensorTensor, nki::Opcode::kReciprocal,
+          nki::Opcode::kScan, nki::Opcode::kSelect, nki::Opcode::kRandom}) {
+        INFO(nki::to_string(opcode));
+        for (const Engine engine : {Engine::kAuto, Engine::kVector, Engine::kGpSimd}) {
+            const double whole = elementwise_ns(opcode, 512, engine);
+            CHECK(whole >= 512 / fastest_ghz);
+            for (const std::int64_t part : {1, 8, 128, 256}) {
+                const double split = elementwise_ns(opcode, part, engine) +
+                                     elementwise_ns(opcode, 512 - part, engine);
+                CHECK(split >= whole);
+            }
+        }
+    }
+    for (const std::int64_t part : {1, 64, 128, 256})
+        CHECK(matmul_ns(128, part) + matmul_ns(128, 512 - part) >= matmul_ns(128, 512));
+    for (const std::int64_t part : {1, 32, 64})
+        CHECK(matmul_ns(part, 512) + matmul_ns(128 - part, 512) >= matmul_ns(128, 512));
+}
+
+TEST_CASE("a DMA is charged its bytes, and splitting it saves none", "[X23]") {
+    const Machine machine = trn1();
+    const auto queues_ns = [&](std::int64_t bytes, std::int64_t run, std::int32_t rows) {
+        const DmaCost cost = dma_cost(dma(bytes, run, rows, 4096), machine);
+        return cost.queue_ns * cost.queues;
+    };
+    for (const std::int64_t run : {4, 64, 2048, 65536}) {
+        INFO(run);
+        const double whole = queues_ns(run * 128, run, 128);
+        CHECK(whole >= static_cast<double>(run) * 128 / machine.dma_queue_bytes_per_ns);
+        CHECK(queues_ns(run * 64, run, 64) * 2 >= whole);
+        CHECK(queues_ns(run, run, 1) * 128 >= whole);
+        if (run > 4) CHECK(queues_ns(run * 64, run / 2, 128) * 2 >= whole);
+    }
 }
