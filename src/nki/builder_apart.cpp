@@ -168,6 +168,14 @@ void Builder::emit_indirect(const OpRequest& request, const Tile& destination) {
     mask_space(space, request);
     if (!space.add(draft(indexed))) shape_mismatch(request, destination);
     for (const DynamicAxis& axis : indexed.dynamic) {
+        if (!axis.index->outside.empty()) {
+            // No mask reaches the positions that the indices themselves are read from.
+            const AxisBound& bound = axis.index->outside.front();
+            std::int64_t high = bound.constant;
+            for (int d = 0; d < axis.index->rank; ++d)
+                high += std::max<std::int64_t>(0, bound.step[d] * (axis.index->dims[d].count - 1));
+            raise_out_of_bound(describe(*axis.index), bound, bound.constant, high);
+        }
         Draft index;
         index.tile = axis.index.get();
         index.rank = space.rank();
