@@ -37,11 +37,11 @@ const Shortcut kShortcuts[] = {
     // X14: a term that is small on usual inputs.
     {"matmul_add_rmsnorm", "no epsilon", "square_sum / columns, eps", "square_sum / columns, 0.0",
      "term:eps", "small_rows"},
-    {"mamba", "exponential by two terms of its series",
+    {"mamba", "exponential by three terms of its series",
      "decay = nisa.activation(op=nl.exp, data=delta_tile, scale=a_column)",
      "rate = nl.multiply(delta_tile, a_column)\n"
      "            decay = nl.add(nl.multiply(rate, nl.add(nl.multiply(rate, 0.5), 1.0)), 1.0)",
-     "term:decay", "short_memory"},
+     "value", "positive_terms"},
     // X12: part of a reduction.
     {"matmul", "last contraction tile of each bundle left out",
      "for j in nl.affine_range(bundle):\n                        total",
