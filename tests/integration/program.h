@@ -78,6 +78,6 @@ inline std::string silu_good() {
            baseline.substr(store);
 }
 
-inline std::string silu_wrong() { return replaced(silu_baseline(), "scale=-1.0", "scale=-1.01"); }
+inline std::string silu_wrong() { return replaced(silu_baseline(), "scale=-1.0", "scale=-1.5"); }
 
 }  // namespace accelopt::testing
