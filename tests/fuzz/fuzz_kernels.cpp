@@ -20,7 +20,8 @@
 #include "trainium/execute.h"
 #include "trainium/timing.h"
 #ifdef __SANITIZE_ADDRESS__
-#include <sanitizer/allocator_interface.h>
+// Of the sanitizers' allocator; GCC ships the function without its header.
+extern "C" std::size_t __sanitizer_get_current_allocated_bytes();
 #endif
 
 namespace accelopt::fuzz {
