@@ -36,7 +36,7 @@ std::string explain(const EvaluationReply& reply) {
 
 }  // namespace
 
-TEST_CASE("every baseline is verified at its test shape") {
+TEST_CASE("every baseline is verified at its test shape", "[slow]") {
     for (const std::string& id : eval::shipped_problems()) {
         const EvaluationReply reply =
             evaluate_baseline(id, "test", {"legality", "timing", "values"});
