@@ -77,7 +77,14 @@ def main():
                 if not wait_or_kill(process, 10):
                     print(f"kill {done_kills}: launcher had to be killed too")
                 kill_group(process)
-                time.sleep(0.2)
+                # Ranks that outlive their launcher would hold the run's lock: a node is cleaned up
+                # before a job is started again.
+                for rank in victims:
+                    try:
+                        os.kill(rank, signal.SIGKILL)
+                    except ProcessLookupError:
+                        pass
+                time.sleep(0.5)
                 opened += h5_files_open(directory)
             if first:
                 run(2, ["run", SMALL], work)
