@@ -58,7 +58,7 @@ def start(ranks, arguments, cwd, log):
 
 
 def ranks_of(process):
-    """Pids of the accelopt processes below a launcher (or the process itself)."""
+    """Pids of the live accelopt processes below a launcher (or the process itself)."""
     found = []
     for entry in pathlib.Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -68,19 +68,31 @@ def ranks_of(process):
                os.getsid(int(entry.name)) != process.pid:
                 continue
             name = (entry / "comm").read_text().strip()
+            state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
         except (OSError, ProcessLookupError):
             continue
-        if name == "accelopt":
+        if name == "accelopt" and state != "Z":  # who adopts orphans may reap them late
             found.append(int(entry.name))
     return found
 
 
 def kill_group(process):
+    """Ends a launcher and its ranks. Ranks have process groups of their own, and one that was just
+    starting outlives its launcher: it would go on alone and hold the run's lock."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
         pass
     process.wait()
+    deadline = time.time() + 10
+    while ranks := ranks_of(process):
+        for rank in ranks:
+            try:
+                os.kill(rank, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        check(time.time() < deadline, f"processes {ranks} survive SIGKILL")
+        time.sleep(0.05)
 
 
 def wait_or_kill(process, seconds):

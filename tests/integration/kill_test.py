@@ -64,8 +64,8 @@ def main():
                 process = start(ranks, arguments, work, work / "log.txt")
                 # Late enough to have started, early enough to be in the middle.
                 ended = wait_for(process, chance.uniform(0.25, max(0.6, 0.8 * duration)))
-                first = first and not (directory / "resolved.yaml").exists()
                 if ended:
+                    first = False
                     break
                 victims = ranks_of(process) + [process.pid]
                 victim = chance.choice(victims)
@@ -77,14 +77,8 @@ def main():
                 if not wait_or_kill(process, 10):
                     print(f"kill {done_kills}: launcher had to be killed too")
                 kill_group(process)
-                # Ranks that outlive their launcher would hold the run's lock: a node is cleaned up
-                # before a job is started again.
-                for rank in victims:
-                    try:
-                        os.kill(rank, signal.SIGKILL)
-                    except ProcessLookupError:
-                        pass
-                time.sleep(0.5)
+                # What the killed launch left is known once none of it runs any more.
+                first = first and not (directory / "resolved.yaml").exists()
                 opened += h5_files_open(directory)
             if first:
                 run(2, ["run", SMALL], work)
