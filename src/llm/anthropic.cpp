@@ -76,14 +76,7 @@ class AnthropicReader : public EventOrDocumentReader {
         result.text = std::move(text_);
         result.reasoning = std::move(reasoning_);
         result.usage = std::move(usage_);
-        if (error_) {
-            read_error_body(result.http_status, *error_, result);
-        } else if (broken_) {
-            result.outcome = LlmOutcome::kMalformed;
-            result.error = "an event of the stream is not a JSON object: " + one_line(*broken_);
-        } else {
-            conclude_anthropic(reason_, result);
-        }
+        if (!conclude_broken_stream(error_, broken_, result)) conclude_anthropic(reason_, result);
     }
 
     void finish_document(const std::string& body, TryResult& result) override {

@@ -138,16 +138,10 @@ class OpenAiReader : public EventOrDocumentReader {
         result.text = std::move(text_);
         result.reasoning = std::move(reasoning_);
         result.usage = std::move(usage_);
-        if (error_) {
-            read_error_body(result.http_status, *error_, result);
-        } else if (broken_) {
-            result.outcome = LlmOutcome::kMalformed;
-            result.error = "an event of the stream is not a JSON object: " + one_line(*broken_);
-        } else {
-            conclude_openai(finish_, refusal_, result);
-            if (finish_.empty() && done_ && refusal_.empty()) {
-                result.error = "the stream ended without a finish_reason";
-            }
+        if (conclude_broken_stream(error_, broken_, result)) return;
+        conclude_openai(finish_, refusal_, result);
+        if (finish_.empty() && done_ && refusal_.empty()) {
+            result.error = "the stream ended without a finish_reason";
         }
     }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "llm/json_reading.h"
+#include "llm/server_error.h"
 
 namespace accelopt::llm {
 
@@ -52,6 +53,17 @@ void EventOrDocumentReader::finish(bool whole, TryResult& result) {
         result.outcome = LlmOutcome::kMalformed;
         result.error = "an event of the stream is larger than any answer";
     }
+}
+
+bool conclude_broken_stream(const std::optional<std::string>& error,
+                            const std::optional<std::string>& broken, TryResult& result) {
+    if (error) {
+        read_error_body(result.http_status, *error, result);
+    } else if (broken) {
+        result.outcome = LlmOutcome::kMalformed;
+        result.error = "an event of the stream is not a JSON object: " + one_line(*broken);
+    }
+    return error || broken;
 }
 
 void conclude(Finish finish, const std::string& word, TryResult& result) {

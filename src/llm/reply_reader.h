@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,6 +58,11 @@ enum class Finish {
 
 /// Decides a try's outcome from its text and its end; `word` is the server's own for the latter.
 void conclude(Finish finish, const std::string& word, TryResult& result);
+
+/// Decides a streamed try that an error event or an event beyond reading has ended: the error's
+/// body, the event's text. False where there was neither.
+bool conclude_broken_stream(const std::optional<std::string>& error,
+                            const std::optional<std::string>& broken, TryResult& result);
 
 /// Moves a leading <think> block, which servers without a reasoning parser leave in the answer.
 void split_inline_reasoning(TryResult& result);
