@@ -27,19 +27,11 @@ Result<std::vector<OutputArray>, nki::Finding> execute_completion_order(
     const ExecutionLimits& limits) {
     const execution::SingleThread single_thread;
     const execution::TileTable tiles(program);
-    try {
+    return execution::with_findings(limits, [&] {
         execution::OrderedRun run(program, kernel, tiles, inputs, limits);
         for (const OrderStep& step : kernel.order) run.step(step);
         return run.take_outputs();
-    } catch (const execution::MemoryExhausted& exhausted) {
-        return Failure{execution::memory_finding(exhausted, limits)};
-    } catch (const execution::IndexOutOfBounds& outside) {
-        return Failure{execution::index_finding(outside)};
-    } catch (const execution::NotOneZero& broken) {
-        return Failure{execution::onezero_finding(broken)};
-    } catch (const std::bad_alloc&) {
-        return Failure{execution::memory_finding({}, limits)};
-    }
+    });
 }
 
 std::optional<nki::Finding> find_hazard(const nki::Program& program, const CompiledKernel& kernel,

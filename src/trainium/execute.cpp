@@ -14,7 +14,7 @@ Result<std::vector<OutputArray>, nki::Finding> execute(const nki::Program& progr
                                                        std::span<const InputArray> inputs,
                                                        const ExecutionLimits& limits) {
     const execution::SingleThread single_thread;
-    try {
+    return execution::with_findings(limits, [&] {
         std::vector<std::int32_t> order;
         if (!limits.program_order) order = execution::plan_execution(program);
         const execution::TileTable tiles(program, order);
@@ -27,15 +27,7 @@ Result<std::vector<OutputArray>, nki::Finding> execute(const nki::Program& progr
             memory.release(i);
         }
         return executor.take_outputs();
-    } catch (const execution::MemoryExhausted& exhausted) {
-        return Failure{execution::memory_finding(exhausted, limits)};
-    } catch (const execution::IndexOutOfBounds& outside) {
-        return Failure{execution::index_finding(outside)};
-    } catch (const execution::NotOneZero& broken) {
-        return Failure{execution::onezero_finding(broken)};
-    } catch (const std::bad_alloc&) {
-        return Failure{execution::memory_finding({}, limits)};
-    }
+    });
 }
 
 }  // namespace accelopt::trainium

@@ -95,4 +95,21 @@ nki::Finding onezero_finding(const NotOneZero& broken);
 /// The resource_limit/memory finding of an execution that ran out of memory.
 nki::Finding memory_finding(const MemoryExhausted& exhausted, const ExecutionLimits& limits);
 
+/// Runs `body`, and makes a finding of whatever an execution is ended by.
+template <typename Body>
+Result<std::vector<OutputArray>, nki::Finding> with_findings(const ExecutionLimits& limits,
+                                                             Body body) {
+    try {
+        return body();
+    } catch (const MemoryExhausted& exhausted) {
+        return Failure{memory_finding(exhausted, limits)};
+    } catch (const IndexOutOfBounds& outside) {
+        return Failure{index_finding(outside)};
+    } catch (const NotOneZero& broken) {
+        return Failure{onezero_finding(broken)};
+    } catch (const std::bad_alloc&) {
+        return Failure{memory_finding({}, limits)};
+    }
+}
+
 }  // namespace accelopt::trainium::execution
