@@ -88,21 +88,8 @@ class Run {
 };
 
 bool Run::check_source() {
-    {
-        const PartTimer timer(reply_, "parse");
-        auto parsed = nki::parse(request_.source);
-        if (!parsed) {
-            const nki::SyntaxError& error = parsed.error();
-            protocol::Diagnostic diagnostic = plain_diagnostic(error.message);
-            diagnostic.code = "syntax_error";
-            diagnostic.line = error.line;
-            diagnostic.column = error.column;
-            diagnostic.snippet = source_line(request_.source, error.line);
-            end_with(reply_, Outcome::kSyntaxError, error.message, std::move(diagnostic));
-            return false;
-        }
-        module_ = std::move(*parsed);
-    }
+    module_ = parse_kernel(request_.source, reply_);
+    if (!module_) return false;
     if (auto broken = nki::check_rules(*module_)) {
         end_with(reply_, *broken, request_.source);
         return false;
@@ -113,10 +100,6 @@ bool Run::check_source() {
             end_with(reply_, *banned, request_.source);
             return false;
         }
-    }
-    if (auto excess = find_literal_excess(*module_)) {
-        end_with(reply_, *excess, request_.source);
-        return false;
     }
     program_ = trace(problem_);
     if (!program_) return false;
@@ -136,15 +119,8 @@ std::optional<nki::Program> Run::trace(const Problem& problem) {
     std::optional<nki::Program> program;
     {
         const PartTimer timer(reply_, "trace");
-        nki::TraceOptions options = trace_options(machine);
+        nki::TraceOptions options = trace_options(machine, request_.limits);
         options.entry = request_.entry;
-        options.limits.steps = request_.limits.steps;
-        options.limits.memory_bytes = request_.limits.memory_bytes;
-        // A program of many tiny operations may take a quarter of the budget, which growing the
-        // list of operations and lowering it for the timing model multiply.
-        options.limits.operations = std::clamp<std::int64_t>(
-            request_.limits.memory_bytes / 4 / static_cast<std::int64_t>(sizeof(nki::Operation)), 1,
-            options.limits.operations);
         auto traced = nki::trace(*module_, problem.kernel_arguments(), options);
         if (!traced) {
             end_with(reply_, traced.error(), request_.source);
@@ -167,16 +143,11 @@ bool Run::predict() {
     const PartTimer timer(reply_, "timing");
     const trainium::Machine& machine = context_.machine;
     trainium::PredictedProfile predicted = trainium::predict(*program_, machine);
-    const double bound = lower_bound_ms(problem_, machine);
-    for (protocol::Profile* profile : {&predicted.compiled, &predicted.as_written}) {
-        profile->lower_bound_ms = bound;
-    }
-    const double latency = predicted.compiled.latency.value_or(0);
-    if (latency > 0) {
-        predicted.compiled.percent_of_peak = peak_model_ms(problem_, machine) / latency;
-    }
     reply_.profile = std::move(predicted.compiled);
     reply_.as_written = std::move(predicted.as_written);
+    add_peak_figures(problem_, machine, reply_);
+    const double bound = *reply_.profile->lower_bound_ms;
+    const double latency = reply_.profile->latency.value_or(0);
     if (latency >= bound) return true;  // also false for NaN
     end_with(reply_, Outcome::kImplausible, "below_bound",
              plain_diagnostic("the predicted latency of " + std::to_string(latency) +

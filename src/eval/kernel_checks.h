@@ -20,12 +20,6 @@ std::string source_line(const std::string& source, int line);
 /// from each '#' to the end of its line is cut must not hold "float16" (so neither "bfloat16").
 std::optional<nki::Finding> find_precision_ban(const std::string& source);
 
-/// What the number and string literals of a kernel may hold together: coefficients, names and
-/// documentation fit many times, memorised results do not.
-inline constexpr std::int64_t kLiteralBudgetBytes = 128 * 1024;
-/// rejected/literal_budget where the budget is exceeded.
-std::optional<nki::Finding> find_literal_excess(const nki::Module& module);
-
 /// Checks what a kernel returns against the problem: the number of outputs and their shapes
 /// (output_shape), HBM tensors of float32 (output_type), none of them an input or returned twice
 /// (output_alias). An output may have the shape the problem gives for kernels or that of the

@@ -1,10 +1,10 @@
 #include "eval/kernel_run.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "core/text.h"
 #include "eval/kernel_checks.h"
+#include "eval/reply_building.h"
 #include "eval/trace_options.h"
 #include "nki/lint.h"
 #include "nki/syntax/parser.h"
@@ -16,23 +16,6 @@ namespace accelopt::eval {
 namespace {
 
 using protocol::Outcome;
-
-/// Adds the seconds of a scope to the reply's cost.
-class PartTimer {
-  public:
-    PartTimer(protocol::EvaluationReply& reply, const char* part) : reply_(reply), part_(part) {}
-    ~PartTimer() {
-        const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start_;
-        reply_.cost.parts.emplace_back(part_, spent.count());
-    }
-    PartTimer(const PartTimer&) = delete;
-    PartTimer& operator=(const PartTimer&) = delete;
-
-  private:
-    protocol::EvaluationReply& reply_;
-    const char* part_;
-    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
 
 /// Parameters that take positional arguments, when the kernel function is found by its name.
 std::vector<std::string> parameters_of(const nki::Module& module,
@@ -59,38 +42,18 @@ KernelRun::KernelRun(const KernelUnderTest& kernel, const trainium::Machine& mac
 
 void KernelRun::end(Outcome outcome, const std::string& reason, const std::string& message,
                     const std::string& remedy) {
-    reply_.outcome = outcome;
-    reply_.reason = reason;
-    protocol::Diagnostic diagnostic;
-    diagnostic.code = reason;
-    diagnostic.message = message;
-    diagnostic.remedy = remedy;
-    reply_.diagnostics.push_back(std::move(diagnostic));
+    end_with(reply_, outcome, reason, plain_diagnostic(message, remedy));
 }
 
 bool KernelRun::end(const nki::Finding& finding) {
-    reply_.outcome = protocol::parse_outcome(finding.outcome).value_or(Outcome::kEvaluatorError);
-    reply_.reason = finding.code;
-    reply_.diagnostics.push_back(to_diagnostic(finding, kernel_.source));
+    end_with(reply_, finding, kernel_.source);
     return false;
 }
 
 bool KernelRun::parse() {
-    const PartTimer timer(reply_, "parse");
-    auto parsed = nki::parse(kernel_.source);
-    if (parsed) {
-        module_ = std::move(*parsed);
-        hash_ = nki::normalised_hash(*module_);
-        return true;
-    }
-    const nki::SyntaxError& error = parsed.error();
-    end(Outcome::kSyntaxError, error.message, error.message);
-    protocol::Diagnostic& diagnostic = reply_.diagnostics.back();
-    diagnostic.code = "syntax_error";
-    diagnostic.line = error.line;
-    diagnostic.column = error.column;
-    diagnostic.snippet = source_line(kernel_.source, error.line);
-    return false;
+    module_ = parse_kernel(kernel_.source, reply_);
+    if (module_) hash_ = nki::normalised_hash(*module_);
+    return module_.has_value();
 }
 
 /// Arguments are positional: a name that is a parameter at another place is a slip of the asker.
@@ -119,11 +82,9 @@ bool KernelRun::check() {
     }
     if (!check_order()) return false;
     const PartTimer timer(reply_, "trace");
-    nki::TraceOptions options = trace_options(machine_);
+    nki::TraceOptions options = trace_options(machine_, kernel_.limits);
     options.entry = kernel_.entry;
     options.grid = kernel_.grid;
-    options.limits.steps = kernel_.limits.steps;
-    options.limits.memory_bytes = kernel_.limits.memory_bytes;
     auto traced = nki::trace(*module_, kernel_.arguments, options);
     if (!traced) return end(traced.error());
     program_ = std::move(*traced);

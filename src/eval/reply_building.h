@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <string>
 
+#include "eval/problem.h"
 #include "nki/interpreter.h"
 #include "protocol/evaluation.h"
+#include "trainium/machine.h"
 
 namespace accelopt::eval {
 
@@ -40,6 +43,14 @@ void end_with(protocol::EvaluationReply& reply, protocol::Outcome outcome,
 /// The same from a finding of the front end or the machine.
 void end_with(protocol::EvaluationReply& reply, const nki::Finding& finding,
               const std::string& source);
-protocol::Diagnostic plain_diagnostic(const std::string& message);
+protocol::Diagnostic plain_diagnostic(const std::string& message, const std::string& remedy = "");
+
+/// Parses a kernel; on a syntax error ends the reply with it.
+std::optional<nki::Module> parse_kernel(const std::string& source,
+                                        protocol::EvaluationReply& reply);
+/// Fills in what a problem's formulas say about the predicted profiles: lower bound, percent of
+/// peak.
+void add_peak_figures(const Problem& problem, const trainium::Machine& machine,
+                      protocol::EvaluationReply& reply);
 
 }  // namespace accelopt::eval

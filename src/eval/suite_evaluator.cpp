@@ -17,6 +17,7 @@
 #include "eval/problem.h"
 #include "eval/reference/python_reference.h"
 #include "eval/reference/suite_reference.h"
+#include "eval/reply_building.h"
 #include "nki/syntax/parser.h"
 #include "nki/syntax/printer.h"
 
@@ -82,13 +83,7 @@ namespace {
 
 void end(EvaluationReply& reply, const std::string& reason, const std::string& message,
          const std::string& remedy) {
-    reply.outcome = Outcome::kEvaluatorError;
-    reply.reason = reason;
-    protocol::Diagnostic diagnostic;
-    diagnostic.code = reason;
-    diagnostic.message = message;
-    diagnostic.remedy = remedy;
-    reply.diagnostics.push_back(std::move(diagnostic));
+    end_with(reply, Outcome::kEvaluatorError, reason, plain_diagnostic(message, remedy));
 }
 
 }  // namespace
@@ -96,12 +91,7 @@ void end(EvaluationReply& reply, const std::string& reason, const std::string& m
 /// Measured figures belong to the suite's own kernel; formulas to the problem.
 void SuiteEvaluator::State::add_figures(const SuiteProblem& problem, const Problem& ours,
                                         const KernelRun& run, EvaluationReply& reply) const {
-    const double bound = lower_bound_ms(ours, machine);
-    for (auto* profile : {&reply.profile, &reply.as_written}) {
-        if (*profile) (*profile)->lower_bound_ms = bound;
-    }
-    const double latency = reply.profile ? reply.profile->latency.value_or(0) : 0;
-    if (latency > 0) reply.profile->percent_of_peak = peak_model_ms(ours, machine) / latency;
+    add_peak_figures(ours, machine, reply);
     if (!std::filesystem::is_regular_file(problem.kernel_path)) return;
     const auto own = nki::parse(read_file(problem.kernel_path));
     if (!own || nki::normalised_hash(*own) != run.normalised_hash()) return;

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <algorithm>
+
 #include "nki/interpreter.h"
+#include "protocol/evaluation.h"
 #include "trainium/machine.h"
 
 namespace accelopt::eval {
@@ -14,6 +17,20 @@ inline nki::TraceOptions trace_options(const trainium::Machine& machine) {
     options.limits.psum_partition_bytes = machine.psum_partition_bytes;
     options.limits.psum_bank_bytes = machine.psum_bank_bytes;
     options.core_version = machine.name == "trn1" || machine.name == "inf2" ? 2 : 3;
+    return options;
+}
+
+/// The same, with the budgets of a request.
+inline nki::TraceOptions trace_options(const trainium::Machine& machine,
+                                       const protocol::EvaluationLimits& budgets) {
+    nki::TraceOptions options = trace_options(machine);
+    options.limits.steps = budgets.steps;
+    options.limits.memory_bytes = budgets.memory_bytes;
+    // A program of many tiny operations may take a quarter of the budget, which growing the list of
+    // operations and lowering it for the timing model multiply.
+    options.limits.operations = std::clamp<std::int64_t>(
+        budgets.memory_bytes / 4 / static_cast<std::int64_t>(sizeof(nki::Operation)), 1,
+        options.limits.operations);
     return options;
 }
 

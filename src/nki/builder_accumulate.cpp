@@ -90,7 +90,6 @@ Ref<Tile> Builder::register_value(const OpRequest& request, std::int64_t partiti
 
 void Builder::accumulate(const OpRequest& request, const Ref<Tile>& result) {
     if (request.reduce_command == ReduceCommand::kNone) return;
-    refuse_replay();  // what the registers hold is not part of an operation
     Registers& registers = registers_of(request);
     const std::int64_t partitions = request.shape[0];
     const Ref<Tile>& into = request.reduce_into;

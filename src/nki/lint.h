@@ -15,13 +15,16 @@ struct LintFinding {
 };
 
 /// Bytes that the literals of a kernel may take together (numbers count 8, strings their length;
-/// docstrings are free): room for coefficients and small tables, none for recorded answers.
+/// docstrings have only the budget of all text): room for coefficients and small tables, none for
+/// recorded answers.
 inline constexpr std::int64_t kLiteralBudgetBytes = 16 * 1024;
+inline constexpr std::int64_t kTextBudgetBytes = 128 * 1024;
 
 /// Rules on the syntax tree that decide a verdict before anything runs, in this order:
 ///   forbidden_api   an import of a module that reaches files, processes, clocks or the interpreter
 ///   reference_copy  an import of the problem's reference
-///   literal_budget  more literals than kLiteralBudgetBytes
+///   literal_budget  more literals than kLiteralBudgetBytes, or than kTextBudgetBytes with
+///   docstrings
 /// Comments, strings and names never count.
 std::optional<Finding> check_rules(const Module& module);
 

@@ -5,25 +5,12 @@
 #include "nki/failure.h"
 #include "nki/lint.h"
 #include "nki/modules.h"
+#include "nki/syntax/children.h"
 
 namespace accelopt::nki {
 namespace {
 
 using interp::TraceFailure;
-
-void each_expression(const Expr* expr, const std::function<void(const Expr&)>& visit) {
-    if (expr == nullptr) return;
-    visit(*expr);
-    for (const ExprPtr& operand : expr->operands) each_expression(operand.get(), visit);
-    for (const Keyword& keyword : expr->keywords) each_expression(keyword.value.get(), visit);
-    for (const Parameter& parameter : expr->parameters)
-        each_expression(parameter.default_value.get(), visit);
-    for (const Generator& generator : expr->generators) {
-        each_expression(generator.iterable.get(), visit);
-        for (const ExprPtr& condition : generator.conditions)
-            each_expression(condition.get(), visit);
-    }
-}
 
 void each_statement(const Block& block, const std::function<void(const Stmt&)>& visit) {
     for (const StmtPtr& stmt : block) {
@@ -38,10 +25,6 @@ bool is_string(const Expr& expr) {
 }
 
 std::int64_t literal_bytes(const Expr& expr) {
-    if (expr.kind == ExprKind::kUnsupported)
-        if (const auto* source = std::get_if<std::string>(&expr.constant))
-            return static_cast<std::int64_t>(source->size());
-    if (expr.kind != ExprKind::kConstant) return 0;
     if (const auto* text = std::get_if<std::string>(&expr.constant))
         return static_cast<std::int64_t>(text->size());
     const bool number = std::holds_alternative<std::int64_t>(expr.constant) ||
@@ -89,37 +72,41 @@ std::optional<Finding> check_imports(const Stmt& stmt) {
     return std::nullopt;
 }
 
-/// Adds up literals; the finding stands at the one that goes beyond the budget.
+/// Adds up literals; the finding stands at the one that goes beyond a budget.
 class LiteralBudget {
   public:
     void add(const Stmt& stmt) {
         const bool docstring =
             stmt.kind == StmtKind::kExpression && stmt.value && is_string(*stmt.value);
-        if (docstring) return;
-        const auto visit = [this](const Expr& expr) { add(expr); };
-        for (const ExprPtr& target : stmt.targets) each_expression(target.get(), visit);
-        each_expression(stmt.value.get(), visit);
-        for (const Parameter& parameter : stmt.parameters)
-            each_expression(parameter.default_value.get(), visit);
+        for_each_expression(stmt, [&](const Expr& expr) { add(expr, docstring); });
     }
     const std::optional<Finding>& finding() const { return finding_; }
 
   private:
-    void add(const Expr& expr) {
-        total_ += literal_bytes(expr);
-        if (finding_ || total_ <= kLiteralBudgetBytes) return;
+    void add(const Expr& expr, bool docstring) {
+        const std::int64_t bytes = literal_bytes(expr);
+        all_ += bytes;
+        if (!docstring) literals_ += bytes;
+        if (literals_ > kLiteralBudgetBytes) report(expr, kLiteralBudgetBytes);
+        if (all_ > kTextBudgetBytes) report(expr, kTextBudgetBytes);
+        for_each_child(expr, [&](const Expr& child) { add(child, docstring); });
+    }
+
+    void report(const Expr& expr, std::int64_t limit) {
+        if (finding_) return;
         finding_.emplace();
         finding_->outcome = "rejected";
         finding_->code = "literal_budget";
         finding_->message =
-            fmt::format("the literals of the kernel take more than {} bytes", kLiteralBudgetBytes);
+            fmt::format("the literals of the kernel take more than {} bytes", limit);
         finding_->line = expr.location.line;
         finding_->column = expr.location.column;
-        finding_->limit = kLiteralBudgetBytes;
+        finding_->limit = limit;
         finding_->remedy = "compute tables in the kernel instead of writing them out";
     }
 
-    std::int64_t total_ = 0;
+    std::int64_t literals_ = 0;
+    std::int64_t all_ = 0;  ///< with docstrings
     std::optional<Finding> finding_;
 };
 
