@@ -56,7 +56,7 @@ class AccessTracker {
         int context = 0;
         int line = 0;
         AluOp combines = AluOp::kNone;  ///< OpRequest::combines of a write
-        int first_context = 0;  ///< of the oldest combining write, or read, of the region
+        int first_context = 0;          ///< of the oldest combining write, or read, of the region
     };
     /// Records of one tile. Beyond a few they are found by the cells of a grid that they touch.
     class Records {

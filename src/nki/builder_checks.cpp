@@ -170,9 +170,8 @@ void Builder::track(const Operation& operation, AluOp combines) {
         if (scalar->vector) track_read(scalar->view, context, operation.line);
     const TensorState& state = states_[operation.dst.tensor];
     if (state.hidden || !loops_.affine_between(state.context, context)) return;
-    const AccessTracker::Conflict found =
-        accesses_.on_write(operation.dst, program_.tensors[operation.dst.tensor], context,
-                           combines, operation.line);
+    const AccessTracker::Conflict found = accesses_.on_write(
+        operation.dst, program_.tensors[operation.dst.tensor], context, combines, operation.line);
     if (found.loop >= 0) dependency(operation.dst, found, true);
 }
 

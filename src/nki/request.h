@@ -40,7 +40,7 @@ struct OpRequest {
     /// affine_range may share a destination that all of them combine by this one operation.
     /// kSubtract counts as kAdd; kBypass: a scatter, whose elements the data choose.
     AluOp combines = AluOp::kNone;
-    std::uint8_t axes = 0;     ///< kReduce: bit d = dim d of the source as written is reduced
+    std::uint8_t axes = 0;  ///< kReduce: bit d = dim d of the source as written is reduced
     std::uint8_t sources = 0;
     std::array<Ref<Tile>, 3> src;
     ScalarRequest scale;

@@ -65,8 +65,8 @@ TEST_CASE("updates by different operations depend on each other", "[nki][depende
                  "    s[...] = nl.loop_reduce(t, op=nl.maximum, loop_indices=[i])\n"
                  "    s += t\n") == kCarried);
     // The oldest update counts as much as the newest.
-    CHECK(looped("affine_range",
-                 "    s += t\n    if i == 3:\n        s[...] = nl.copy(t)\n") == kCarried);
+    CHECK(looped("affine_range", "    s += t\n    if i == 3:\n        s[...] = nl.copy(t)\n") ==
+          kCarried);
 }
 
 TEST_CASE("a scan hidden in an affine_range is found", "[nki][dependencies]") {
