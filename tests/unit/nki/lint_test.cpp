@@ -97,7 +97,8 @@ TEST_CASE("what no kernel reaches is warned about only", "[nki][lint]") {
 
 TEST_CASE("block dimensions are warned about as compilers do", "[nki][lint]") {
     const auto made = [](const std::string& call) {
-        return verdicts(kHead + "@nki.jit\ndef kernel(x):\n    t = nl." + call + "\n    return t\n");
+        return verdicts(kHead + "@nki.jit\ndef kernel(x):\n    t = nl." + call +
+                        "\n    return t\n");
     };
     const std::string warning = "warning leading_dimension_of_tensor_must_be_partition 8\n";
     CHECK(made("ndarray((4, nl.par_dim(128), 512))") == warning);
