@@ -25,6 +25,7 @@ void compile(Stream& stream, const Machine& machine, Mechanisms mechanisms) {
     if (on(Mechanism::kMergeValues)) merge_values(stream, machine);
     if (on(Mechanism::kDeadCode)) remove_dead_code(stream);
     if (on(Mechanism::kStreamLoads)) stream_large_loads(stream, machine);
+    if (on(Mechanism::kPsumBroadcasts)) read_broadcasts_from_psum(stream);
     if (on(Mechanism::kPsumTemporaries)) move_temporaries_to_psum(stream, machine);
     if (on(Mechanism::kSpills)) insert_spills(stream, machine);
 }

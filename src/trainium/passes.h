@@ -24,6 +24,10 @@ void remove_dead_code(Stream& stream);
 /// `resident_partition_bytes` at once: each use burst of a slice gets its own load.
 void stream_large_loads(Stream& stream, const Machine& machine);
 
+/// Leaves a partition broadcast of at most one PSUM bank in PSUM when its only reader is an
+/// instruction of VectorE or ScalarE: saves the copy, and VectorE's second SBUF read.
+void read_broadcasts_from_psum(Stream& stream);
+
 /// Moves temporaries of ScalarE, used once by a tensor_tensor whose other operand is in SBUF, to
 /// PSUM (at most `psum_temporary_bytes` each, one per tensor_tensor): halves that instruction.
 void move_temporaries_to_psum(Stream& stream, const Machine& machine);

@@ -286,6 +286,7 @@ class Lowering {
         out.rows = narrow32(counts[0]);
         out.bytes = elements * size;
         out.run_bytes = elements / std::max<std::int64_t>(1, counts[0]) * size;
+        out.row_bytes = out.run_bytes;
         out.stride_bytes = 0;
     }
 
@@ -330,6 +331,7 @@ class Lowering {
         const std::int64_t rows = counts[0];
         out.rows = narrow32(rows);
         std::int64_t run = -1;
+        std::int64_t row = -1;
         for (const View* view : {&op.src[0], &op.dst}) {
             const nki::Tensor& t = tensor(*view);
             const int size = nki::size_of(t.dtype);
@@ -337,14 +339,21 @@ class Lowering {
             const std::int64_t side = contiguous_bytes(*view, counts, hbm ? 0 : 1, size);
             run = run < 0 ? side : std::min(run, side);
             if (hbm) {
+                row = row < 0 ? side : std::min(row, side);
                 out.bytes = elements * size;
                 out.stride_bytes =
                     std::max(out.stride_bytes, largest_stride_bytes(*view, counts, size));
             }
         }
         if (out.bytes == 0) out.bytes = elements * nki::size_of(tensor(op.dst).dtype);
-        if (rows > 1) run = std::min(run, std::max<std::int64_t>(1, out.bytes / rows));
+        if (row < 0) row = run;
+        if (rows > 1) {
+            const std::int64_t partition = std::max<std::int64_t>(1, out.bytes / rows);
+            run = std::min(run, partition);
+            row = std::min(row, partition);
+        }
         out.run_bytes = std::max<std::int64_t>(1, run);
+        out.row_bytes = std::max<std::int64_t>(out.run_bytes, row);
         out.single_elements = elements > rows && !shares_run(op.src[0], op.dst, counts);
     }
 
@@ -361,7 +370,7 @@ class Lowering {
             load.op = StreamOp::kLoad;
             load.bytes = machine_.identity_bytes;
             load.rows = rows;
-            load.run_bytes = load.stride_bytes = std::max(1, row_bytes);
+            load.run_bytes = load.row_bytes = load.stride_bytes = std::max(1, row_bytes);
             load.dst = {identity_tile_, 0, rows, 0, row_bytes, 1};
             add_source(load, {hbm, 0, rows, 0, row_bytes, 1});
             emit(load);

@@ -87,6 +87,7 @@ struct Instruction {
     std::int32_t rows = 0;          ///< DMA: partitions moved
     std::int64_t bytes = 0;         ///< DMA: moved after masks
     std::int64_t run_bytes = 0;     ///< DMA: contiguous on both sides
+    std::int64_t row_bytes = 0;     ///< DMA: contiguous in HBM, of one partition; >= run_bytes
     std::int64_t stride_bytes = 0;  ///< DMA: largest HBM stride between elements
     std::uint64_t definition = 0;  ///< hash of everything but the operands: opcode, immediates, ...
     Operand dst;
