@@ -59,6 +59,7 @@ struct Machine {
     int rotation_extra_buffers = 0;
     // Compiler
     std::int64_t hoist_partition_bytes = 0;     ///< SBUF-fit test of hoisted arrays
+    double hoist_spilled_gain = 0;              ///< above: hoisted and spilled all the same
     std::int64_t resident_partition_bytes = 0;  ///< above: streamed or spilled
     std::int64_t psum_temporary_bytes = 0;      ///< largest temporary moved to PSUM
     int psum_temporary_min_elements = 0;        ///< smaller temporaries stay in SBUF

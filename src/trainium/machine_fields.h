@@ -67,6 +67,7 @@ inline constexpr std::array kMachineFields{
     MachineField{"dma_window", &Machine::dma_window},
     MachineField{"rotation_extra_buffers", &Machine::rotation_extra_buffers, true},
     MachineField{"hoist_partition_bytes", &Machine::hoist_partition_bytes, true},
+    MachineField{"hoist_spilled_gain", &Machine::hoist_spilled_gain, true},
     MachineField{"resident_partition_bytes", &Machine::resident_partition_bytes},
     MachineField{"psum_temporary_bytes", &Machine::psum_temporary_bytes, true},
     MachineField{"psum_temporary_min_elements", &Machine::psum_temporary_min_elements, true},

@@ -14,6 +14,7 @@ namespace accelopt::trainium {
 enum class Mechanism : std::uint8_t {
     kMergeValues,
     kHoistFit,
+    kHoistSpilled,
     kDeadCode,
     kStreamLoads,
     kPsumBroadcasts,
@@ -54,6 +55,9 @@ inline constexpr std::array kMechanisms{
     MechanismInfo{Mechanism::kHoistFit, "hoist_fit", "hoisted arrays must fit SBUF",
                   "matmul re-loads its 160 KiB slab, transposes 12 x 1280 tiles",
                   [](Machine& m) { m.hoist_partition_bytes = std::int64_t{1} << 40; }},
+    MechanismInfo{Mechanism::kHoistSpilled, "hoist_spilled",
+                  "hoists past SBUF and spills when that relieves the busiest unit",
+                  "lora transposes once and spills; matmul, bound by DMA, transposes 12 times"},
     MechanismInfo{Mechanism::kDeadCode, "dead_code", "removes what nothing reads",
                   "follows merging; no baseline stores less than it computes"},
     MechanismInfo{Mechanism::kStreamLoads, "stream_loads", "re-loads slabs that do not fit",

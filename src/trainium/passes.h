@@ -14,8 +14,9 @@ namespace accelopt::trainium {
 /// compared but never merged itself: what only fed merged copies dies in remove_dead_code.
 /// Buffers that are rewritten, accumulated into or updated in place keep every instruction, and so
 /// do implicit transposes of nl.matmul. An array whose merged tiles would hold more than
-/// `hoist_partition_bytes` at once is left as written, with the producers that feed it.
-void merge_values(Stream& stream, const Machine& machine);
+/// `hoist_partition_bytes` at once is left as written, with the producers that feed it, unless
+/// `spilled` says that it may be hoisted all the same. Returns whether something was left out.
+bool merge_values(Stream& stream, const Machine& machine, bool spilled = false);
 
 /// Removes instructions whose result nothing reads.
 void remove_dead_code(Stream& stream);

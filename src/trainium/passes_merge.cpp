@@ -177,14 +177,19 @@ bool ban_oversized(const Stream& stream, const Merging& merging, std::int64_t ca
 
 }  // namespace
 
-void merge_values(Stream& stream, const Machine& machine) {
+bool merge_values(Stream& stream, const Machine& machine, bool spilled) {
     const std::vector<TileFacts> facts = collect_facts(stream);
     std::vector<bool> banned(stream.sites, false);
+    bool left_out = false;
     for (int round = 0; round < kMaxRounds; ++round) {
         const Merging merging = Numbering(stream, facts, banned).run();
-        if (!ban_oversized(stream, merging, machine.hoist_partition_bytes, banned))
-            return apply(stream, merging);
+        if (spilled || !ban_oversized(stream, merging, machine.hoist_partition_bytes, banned)) {
+            apply(stream, merging);
+            break;
+        }
+        left_out = true;
     }
+    return left_out;
 }
 
 }  // namespace accelopt::trainium
