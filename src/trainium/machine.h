@@ -57,6 +57,7 @@ struct Machine {
     int engine_window = 0;
     int dma_window = 0;
     int rotation_extra_buffers = 0;
+    int psum_reserved_banks = 0;  ///< left to the oldest instruction by those that overtake it
     // Compiler
     std::int64_t hoist_partition_bytes = 0;     ///< SBUF-fit test of hoisted arrays
     double hoist_spilled_gain = 0;              ///< above: hoisted and spilled all the same

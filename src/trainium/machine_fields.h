@@ -66,6 +66,7 @@ inline constexpr std::array kMachineFields{
     MachineField{"engine_window", &Machine::engine_window},
     MachineField{"dma_window", &Machine::dma_window},
     MachineField{"rotation_extra_buffers", &Machine::rotation_extra_buffers, true},
+    MachineField{"psum_reserved_banks", &Machine::psum_reserved_banks, true},
     MachineField{"hoist_partition_bytes", &Machine::hoist_partition_bytes, true},
     MachineField{"hoist_spilled_gain", &Machine::hoist_spilled_gain, true},
     MachineField{"resident_partition_bytes", &Machine::resident_partition_bytes},
