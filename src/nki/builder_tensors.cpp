@@ -107,10 +107,10 @@ TensorId Builder::allocate(TensorSpec spec) {
 void Builder::place(Tensor& tensor, std::vector<Tensor::Placement> placements) {
     if (placements.empty() || ignore_allocations_) return;
     const bool psum = tensor.buffer == Buffer::kPsum;
-    // The direct allocation guide keeps the last 16 KiB of a partition for the compiler, but the
-    // allocated attention of nki-samples uses them on the device.
+    // The compiler keeps the last 16 KiB of every SBUF partition (direct allocation guide).
+    constexpr std::int64_t kReserved = 16 * 1024;
     const std::int64_t capacity =
-        psum ? limits_.psum_partition_bytes : limits_.sbuf_partition_bytes;
+        psum ? limits_.psum_partition_bytes : limits_.sbuf_partition_bytes - kReserved;
     const std::int64_t needed = tensor.free_elements * size_of(tensor.dtype);
     const char* const code = psum ? "psum_capacity" : "sbuf_capacity";
     for (const Tensor::Placement& place : placements) {
