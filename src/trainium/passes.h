@@ -25,6 +25,10 @@ void remove_dead_code(Stream& stream);
 /// `resident_partition_bytes` at once: each use burst of a slice gets its own load.
 void stream_large_loads(Stream& stream, const Machine& machine);
 
+/// Takes the work from copies of the whole result of an activation, casts or not: ScalarE casts on
+/// write, and the compiler lets it write the copy as well. What is left is an issue.
+void fold_copies(Stream& stream);
+
 /// Leaves a partition broadcast of at most one PSUM bank in PSUM when its only reader is an
 /// instruction of VectorE or ScalarE: saves the copy, and VectorE's second SBUF read.
 void read_broadcasts_from_psum(Stream& stream);

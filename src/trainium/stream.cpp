@@ -323,6 +323,35 @@ class Lowering {
         if (op.sources > 0) out.read_bytes = narrow32(n * nki::size_of(tensor(op.src[0]).dtype));
         const std::int64_t written = out.op == StreamOp::kReduce ? op.dst.free_count() : n;
         out.write_bytes = narrow32(written * nki::size_of(tensor(op.dst).dtype));
+        out.work = work(op);
+        if (op.opcode == Opcode::kReduce && op.implicit) {
+            // The reduction of an activation or a tensor_scalar_reduce happens on the way; what is
+            // left is to write the result.
+            out.n = 0;
+            out.read_bytes = 0;
+        }
+    }
+
+    /// The special prices of nki.isa ("Estimated instruction cost").
+    float work(const Operation& op) const {
+        const auto half = [&](const View& view) {
+            return tensor(view).dtype == nki::DType::kBFloat16;
+        };
+        switch (op.opcode) {
+            case Opcode::kReduce:
+                if ((op.op0 == nki::AluOp::kAdd || op.op0 == nki::AluOp::kMax) && half(op.src[0]) &&
+                    half(op.dst))
+                    return 0.5F;
+                return 1;
+            case Opcode::kMemset: {
+                const bool zero = !op.operand0.vector && op.operand0.immediate == 0;
+                return zero && nki::size_of(tensor(op.dst).dtype) == 2 ? 0.5F : 1;
+            }
+            case Opcode::kBnAggr:
+                return 13.0F / 3;
+            default:
+                return 1;
+        }
     }
 
     /// A descriptor is contiguous on both sides; the bytes are those of the HBM side.

@@ -82,6 +82,7 @@ struct Instruction {
     std::int32_t k = 0;  ///< matmul: contraction rows, stationary and moving columns
     std::int32_t m = 0;
     std::int32_t n = 0;             ///< elementwise: active free elements per partition
+    float work = 1;                 ///< elementwise: cycles per element, over the usual of its op
     std::int32_t read_bytes = 0;    ///< per partition, first operand
     std::int32_t write_bytes = 0;   ///< per partition, result
     std::int32_t rows = 0;          ///< DMA: partitions moved

@@ -97,7 +97,7 @@ Unit unit_of(const Instruction& instruction) {
 }
 
 double engine_ns(const Instruction& instruction, const Stream& stream, const Machine& machine) {
-    const double n = instruction.n;
+    const double n = static_cast<double>(instruction.work) * instruction.n;
     switch (unit_of(instruction)) {
         case Unit::kPe:
             return matmul_ns(instruction, machine);
