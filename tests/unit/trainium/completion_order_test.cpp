@@ -472,7 +472,8 @@ TEST_CASE("A reload before the spill is a hazard", "[completion_order]") {
 
 TEST_CASE("Memory that is given to another tile too early is a hazard", "[completion_order]") {
     const nki::Program program = streaming_program(12);
-    const Machine machine = testing::trn1();
+    Machine machine = testing::trn1();
+    machine.rotation_extra_buffers = 0;
     CompiledKernel kernel = compile_kernel(program, machine);
     // The tiles of x are forgotten after their first reader: rotation gives them away too early.
     for (Allocation& allocation : kernel.schedule.allocations) {
