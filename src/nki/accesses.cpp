@@ -6,7 +6,7 @@ namespace accelopt::nki::interp {
 
 AccessTracker::Record* AccessTracker::Records::same(const Record& like) {
     const auto equal = [&](const Record& record) {
-        return record.hash == like.hash && record.associative == like.associative &&
+        return record.hash == like.hash && record.combines == like.combines &&
                record.region == like.region;
     };
     if (!index_) {
@@ -77,9 +77,9 @@ void AccessTracker::enter(Records& records, Record fresh) {
 }
 
 AccessTracker::Conflict AccessTracker::on_write(const View& view, const Tensor& tensor, int context,
-                                                bool associative, int line) {
+                                                AluOp combines, int line) {
     Tile& tile = tile_of(view, tensor);
-    Record fresh{region_of(view, tensor), 0, context, line, associative, {}};
+    Record fresh{region_of(view, tensor), 0, context, line, combines, {}};
     fresh.hash = fresh.region.hash();
     Conflict found;
     const auto conflicts = [&](const Record& record) {
@@ -94,7 +94,7 @@ AccessTracker::Conflict AccessTracker::on_write(const View& view, const Tensor& 
         return found;
     }
     if (tile.writes.any_near(fresh.region, overlaps_, [&](const Record& record) {
-            return !(record.associative && associative) && conflicts(record);
+            return (combines == AluOp::kNone || record.combines != combines) && conflicts(record);
         }))
         return found;
     enter(tile.writes, std::move(fresh));
@@ -106,7 +106,7 @@ AccessTracker::Conflict AccessTracker::on_read(const View& view, const Tensor& t
     // Nothing is ever written to these.
     if (tensor.role == TensorRole::kInput || tensor.role == TensorRole::kConstant) return {};
     Tile& tile = tile_of(view, tensor);
-    Record fresh{region_of(view, tensor), 0, context, line, false, {}};
+    Record fresh{region_of(view, tensor), 0, context, line, AluOp::kNone, {}};
     Conflict found;
     if (tile.writes.any_near(fresh.region, overlaps_, [&](const Record& record) {
             if (record.context == context && record.earlier.empty()) return false;

@@ -12,8 +12,9 @@
 namespace accelopt::nki::interp {
 
 /// Finds dependencies between iterations of an affine_range, which the device runs in any order:
-/// memory that one iteration writes and another one writes or reads. Associative updates (matmul
-/// accumulation, +=, loop_reduce) of one destination are no dependency between each other.
+/// memory that one iteration writes and another one writes or reads. Updates (matmul accumulation,
+/// +=, loop_reduce) that combine into one destination by one operation are no dependency between
+/// each other.
 class AccessTracker {
   public:
     /// `budget`: steps of comparing accesses; beyond it, resource_limit/steps.
@@ -25,7 +26,8 @@ class AccessTracker {
         int line = 0;             ///< of the earlier access
         bool after_read = false;  ///< the earlier access was a read
     };
-    Conflict on_write(const View& view, const Tensor& tensor, int context, bool associative,
+    /// `combines`: OpRequest::combines.
+    Conflict on_write(const View& view, const Tensor& tensor, int context, AluOp combines,
                       int line);
     Conflict on_read(const View& view, const Tensor& tensor, int context, int line);
 
@@ -33,13 +35,14 @@ class AccessTracker {
     std::int64_t bytes() const { return records_ * static_cast<std::int64_t>(sizeof(Record)); }
 
   private:
-    /// The accesses of one kind (reads, associative writes, other writes) to one region.
+    /// The accesses of one kind (reads, writes that combine by one operation, other writes) to one
+    /// region.
     struct Record {
         Region region;
         std::uint64_t hash = 0;  ///< of the region
         int context = 0;         ///< of the newest
         int line = 0;
-        bool associative = false;
+        AluOp combines = AluOp::kNone;
         /// Older ones that say all that the others would: one from an earlier iteration of every
         /// running affine loop around the newest. Empty for plain writes, which conflict with each
         /// other.

@@ -58,21 +58,31 @@ void add_times(const SimulationResult& simulation, const Counters& counters, con
     if (simulation.busy_ns[unit] > 0) profile.bound = kUnitNames[unit];
 }
 
-}  // namespace
-
-PredictedProfile predict(const nki::Program& program, const Machine& machine) {
+void require_usable(const Machine& machine) {
     if (const std::string key = invalid_field(machine); !key.empty()) {
         throw Error(ErrorSource::kConfig, "machine",
                     "the machine description has no usable value for '" + key + "'");
     }
-    Stream stream = lower(program, machine);
+}
+
+}  // namespace
+
+PredictedProfile predict(const nki::Program& program, const Machine& machine,
+                         Mechanisms mechanisms) {
+    require_usable(machine);
+    return predict_stream(lower(program, machine), machine, mechanisms);
+}
+
+PredictedProfile predict_stream(Stream stream, const Machine& full_machine, Mechanisms mechanisms) {
+    require_usable(full_machine);
+    const Machine machine = with_mechanisms(full_machine, mechanisms);
     PredictedProfile predicted;
     predicted.as_written = counted(count(stream), machine);
     const BusyTimes written = busy_times(stream, machine);
     const double roofline_ms = written.unit_ns[busiest(written.unit_ns)] / 1e6;
     predicted.as_written.stream_roofline_ms = roofline_ms;
 
-    compile(stream, machine);
+    compile(stream, machine, mechanisms);
     const Counters counters = count(stream);
     const SimulationResult simulation = simulate(stream, make_schedule(stream, machine), machine);
     protocol::Profile& compiled = predicted.compiled;

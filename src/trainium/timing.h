@@ -6,6 +6,8 @@
 #include "nki/program.h"
 #include "protocol/profile.h"
 #include "trainium/machine.h"
+#include "trainium/mechanism.h"
+#include "trainium/stream.h"
 
 namespace accelopt::trainium {
 
@@ -17,6 +19,11 @@ struct PredictedProfile {
 
 /// Predicts the profile of a legal program. Pure function of (program, machine). percent_of_peak
 /// and lower_bound_ms are left to eval, which knows the problem's formulas.
-PredictedProfile predict(const nki::Program& program, const Machine& machine);
+PredictedProfile predict(const nki::Program& program, const Machine& machine,
+                         Mechanisms mechanisms = {});
+
+/// The same of a program that lower() has lowered for a machine with the same memories: a stream
+/// is lowered once and predicted for many machines, or with some mechanisms switched off.
+PredictedProfile predict_stream(Stream lowered, const Machine& machine, Mechanisms mechanisms = {});
 
 }  // namespace accelopt::trainium

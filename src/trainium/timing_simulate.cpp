@@ -64,11 +64,12 @@ struct Event {
 class Simulator {
   public:
     Simulator(const Stream& stream, const Schedule& schedule, const Machine& machine,
-              std::vector<OrderStep>* order)
+              std::vector<OrderStep>* order, Timeline* timeline)
         : stream_(stream),
           schedule_(schedule),
           machine_(machine),
           order_(order),
+          recorder_(timeline, schedule),
           pending_(schedule.pending),
           missing_(static_cast<std::size_t>(schedule.nodes), 0),
           users_left_(schedule.allocations.size()),
@@ -85,8 +86,8 @@ class Simulator {
         allocate();
         while (done_ < schedule_.nodes) {
             issue_engines();
-            issue_dmas(loads_);
-            issue_dmas(stores_);
+            issue_dmas(loads_, 0);
+            issue_dmas(stores_, 1);
             if (events_.empty()) {
                 force_allocation();
                 continue;
@@ -94,6 +95,7 @@ class Simulator {
             handle_events();
         }
         result_.latency_ns = finish_ns_ + machine_.startup_ns / 2;
+        recorder_.ended(result_.latency_ns, machine_.startup_ns / 2);
         return result_;
     }
 
@@ -134,6 +136,8 @@ class Simulator {
                 const double end = now_ns_ + ns;
                 engine_free_ns_[u] = end;
                 result_.busy_ns[u] += ns;
+                recorder_.started(node, static_cast<Unit>(u), now_ns_, ns,
+                                  machine_.result_latency_ns);
                 events_.push({end, EventKind::kEngineFree, node});
                 events_.push({end + machine_.result_latency_ns, EventKind::kResult, node});
                 break;
@@ -141,7 +145,7 @@ class Simulator {
         }
     }
 
-    void issue_dmas(Window& window) {
+    void issue_dmas(Window& window, int which) {
         for (std::size_t c = 0; c < window.candidates().size();) {
             if (in_flight_ >= machine_.dma_in_flight) return;
             const std::int32_t node = window.candidates()[c];
@@ -150,21 +154,24 @@ class Simulator {
                 continue;
             }
             window.take(c);  // another entry moves up behind c
-            start_dma(node);
+            start_dma(node, which);
         }
     }
 
-    void start_dma(std::int32_t node) {
+    void start_dma(std::int32_t node, int window) {
         const DmaCost cost = dma_cost(stream_.instructions[node], machine_);
         double end = now_ns_;
         for (int q = 0; q < cost.queues; ++q) {
-            double& free_ns = queue_free_ns_[(next_queue_ + q) % machine_.dma_queues];
+            const int queue = (next_queue_ + q) % machine_.dma_queues;
+            double& free_ns = queue_free_ns_[queue];
             free_ns = std::max(free_ns, now_ns_) + cost.queue_ns;
+            recorder_.queued(node, queue, free_ns - cost.queue_ns, cost.queue_ns);
             end = std::max(end, free_ns);
         }
         next_queue_ = (next_queue_ + cost.queues) % machine_.dma_queues;
         result_.busy_ns[static_cast<int>(Unit::kDma)] +=
             cost.queue_ns * cost.queues / machine_.dma_queues;
+        recorder_.transfer_started(node, window, now_ns_, machine_.dma_fixed_ns);
         ++in_flight_;
         events_.push({end + machine_.dma_fixed_ns, EventKind::kDmaDone, node});
     }
@@ -179,7 +186,10 @@ class Simulator {
             if (event.kind == EventKind::kEngineFree) {
                 release(schedule_.after_issue, event.node);
             } else {
-                if (event.kind == EventKind::kDmaDone) --in_flight_;
+                if (event.kind == EventKind::kDmaDone) {
+                    --in_flight_;
+                    recorder_.transfer_done(event.node);
+                }
                 finish_ns_ = std::max(finish_ns_, event.time_ns);
                 freed = complete(event.node) || freed;
             }
@@ -190,6 +200,7 @@ class Simulator {
     void release(const Adjacency& successors, std::int32_t node) {
         for (std::int32_t e = successors.first[node]; e < successors.first[node + 1]; ++e) {
             const std::int32_t next = successors.items[e];
+            recorder_.enabled(next, node, Wait::kOperand, now_ns_);
             if (--pending_[next] == 0 && next >= schedule_.instructions) joins_.push_back(next);
         }
     }
@@ -210,6 +221,8 @@ class Simulator {
             const std::int32_t a = schedule_.uses.items[u];
             if (--users_left_[a] > 0) continue;
             record(OrderStep::Kind::kRelease, a);
+            recorder_.taken(a, now_ns_);
+            recorder_.freed(node);
             const Allocation& allocation = schedule_.allocations[a];
             (allocation.psum ? psum_ : sbuf_).used -= allocation.size;
             if (allocation.site >= 0) --site_live_[allocation.site];
@@ -229,6 +242,7 @@ class Simulator {
     void give(Memory& memory) {
         const Allocation& allocation = schedule_.allocations[memory.front()];
         record(OrderStep::Kind::kAllocate, memory.front());
+        recorder_.given(memory.front(), now_ns_);
         ++memory.next;
         memory.used += allocation.size;
         if (allocation.site >= 0) ++site_live_[allocation.site];
@@ -265,6 +279,7 @@ class Simulator {
     const Schedule& schedule_;
     const Machine& machine_;
     std::vector<OrderStep>* order_;
+    TimelineRecorder recorder_;
     SimulationResult result_;
     Window engines_[static_cast<int>(Unit::kDma)];
     Window loads_;
@@ -289,8 +304,8 @@ class Simulator {
 }  // namespace
 
 SimulationResult simulate(const Stream& stream, const Schedule& schedule, const Machine& machine,
-                          std::vector<OrderStep>* order) {
-    return Simulator(stream, schedule, machine, order).run();
+                          std::vector<OrderStep>* order, Timeline* timeline) {
+    return Simulator(stream, schedule, machine, order, timeline).run();
 }
 
 }  // namespace accelopt::trainium

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "trainium/stream.h"
+#include "trainium/timeline.h"
 #include "trainium/timing_schedule.h"
 
 namespace accelopt::trainium {
@@ -32,8 +33,9 @@ struct OrderStep {
 /// It cannot deadlock: dependencies point backwards and the oldest instruction is in its window, so
 /// only a lack of memory can stop everything. Then nothing is in flight, and the oldest waiting
 /// tile gets its memory all the same; `forced_allocations` counts these.
-/// With `order`, appends the steps of the run in the order in which they happen.
+/// With `order`, appends the steps of the run in the order in which they happen; with `timeline`,
+/// writes down when, and what each instruction waited for.
 SimulationResult simulate(const Stream& stream, const Schedule& schedule, const Machine& machine,
-                          std::vector<OrderStep>* order = nullptr);
+                          std::vector<OrderStep>* order = nullptr, Timeline* timeline = nullptr);
 
 }  // namespace accelopt::trainium

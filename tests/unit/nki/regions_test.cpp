@@ -83,7 +83,7 @@ class AffineLoop {
     }
     bool write(const View& view) {
         tracker_.next_iteration();
-        return accesses_.on_write(view, tensor_, tracker_.context(), false, 2).loop >= 0;
+        return accesses_.on_write(view, tensor_, tracker_.context(), AluOp::kNone, 2).loop >= 0;
     }
     bool read(const View& view) {
         tracker_.next_iteration();
