@@ -182,6 +182,7 @@ class Evaluator {
     Flow execute_if(const Step& step);
     Flow execute_for(const Step& step);
     bool may_replay(const Step& step);
+    void note_margins(const Value& mask);
     void refuse_replay() { builder_.refuse_replay(); }
     Flow execute_while(const Step& step);
     Flow execute_body(const Step& step, bool& stop);

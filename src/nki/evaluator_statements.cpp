@@ -131,7 +131,7 @@ Evaluator::Flow Evaluator::execute_for(const Step& step) {
     bool stop = false;
     std::optional<Replay> replay;
     if (is_range && trips >= Replay::kFewestTrips && may_replay(step))
-        replay.emplace(builder_, trips);
+        replay.emplace(builder_, trips, replay_plans_[&step].masked);
     for (std::int64_t k = 0; k < trips && !stop; ++k) {
         builder_.next_iteration();
         if (replay && replay->repeats(k)) {
@@ -139,7 +139,7 @@ Evaluator::Flow Evaluator::execute_for(const Step& step) {
             replay->repeat(k);
             continue;
         }
-        if (replay && (k == 1 || k == 2 || k + 1 == trips)) replay->begin(k, steps_);
+        if (replay && replay->watches(k)) replay->begin(k, steps_);
         tick();
         if (is_range) {
             Value index = Value::integer(range.start + k * range.step);
@@ -150,7 +150,7 @@ Evaluator::Flow Evaluator::execute_for(const Step& step) {
             assign(target, items[k]);
         }
         if (execute_body(step, stop) == Flow::kReturn) return Flow::kReturn;
-        if (!replay || (k != 1 && k != 2 && k + 1 != trips)) continue;
+        if (!replay || !replay->watches(k)) continue;
         if (replay->end(k, steps_)) continue;
         replay.reset();
         replay_plans_[&step].possible = false;

@@ -71,15 +71,14 @@ void Replay::begin(std::int64_t iteration, std::int64_t steps) {
 }
 
 bool Replay::end(std::int64_t iteration, std::int64_t steps) {
-    if (iteration == 0) return true;
     Span& span = iteration == 1 ? first_ : iteration == 2 ? second_ : last_;
     span.to = builder_.mark();
     span.steps += steps;
     if (iteration == 2) {
-        ready_ = builder_.replay_refusals() == refusals_ && learn();
+        ready_ = builder_.replay_refusals() == refusals_ && (!masked_ || uncut_at_end()) && learn();
         return ready_;
     }
-    if (ready_ && iteration + 1 == trips_ && !foretold(last_)) throw ReplayMismatch{};
+    if (ready_ && iteration == end_ && !foretold(last_)) throw ReplayMismatch{};
     return true;
 }
 
@@ -220,13 +219,31 @@ void Replay::repeat(std::int64_t iteration) {
     if (builder_.watches() == 1) builder_.forget_events(now.events);
 }
 
+bool Replay::uncut(const Span& span) const {
+    for (std::size_t k = span.from.margins; k < span.to.margins; ++k)
+        if (builder_.margin(k) < 0) return false;
+    return true;
+}
+
+bool Replay::uncut_at_end() const {
+    if (!uncut(first_) || !uncut(second_)) return false;
+    const std::size_t margins = first_.to.margins - first_.from.margins;
+    if (margins != second_.to.margins - second_.from.margins) return false;
+    for (std::size_t k = 0; k < margins; ++k) {
+        const std::int64_t at_2 = builder_.margin(second_.from.margins + k);
+        const std::int64_t step = at_2 - builder_.margin(first_.from.margins + k);
+        if (step < 0 && at_2 / -step < end_ - 2) return false;
+    }
+    return true;
+}
+
 bool Replay::foretold(const Span& last) const {
     const std::size_t events = second_.to.events - second_.from.events;
     const std::size_t tensors = second_.to.tensors - second_.from.tensors;
     const std::size_t operations = second_.to.operations - second_.from.operations;
     if (builder_.replay_refusals() != refusals_ || events != last.to.events - last.from.events ||
         tensors != last.to.tensors - last.from.tensors || last.steps != second_.steps ||
-        operations != last.to.operations - last.from.operations)
+        operations != last.to.operations - last.from.operations || (masked_ && !uncut(last)))
         return false;
     for (std::size_t k = 0; k < events; ++k)
         if (!same_event(builder_.event(second_.from.events + k),
@@ -237,7 +254,7 @@ bool Replay::foretold(const Span& last) const {
                          static_cast<TensorId>(last.from.tensors + k)))
             return false;
     const auto& all = builder_.program().operations;
-    const std::int64_t times = trips_ - 3;
+    const std::int64_t times = end_ - 2;
     for (std::size_t k = 0; k < operations; ++k) {
         Steps total;
         if (!moved(all[second_.from.operations + k], second_, all[last.from.operations + k], last,
