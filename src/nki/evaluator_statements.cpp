@@ -153,7 +153,8 @@ Evaluator::Flow Evaluator::execute_for(const Step& step) {
         if (!replay || !replay->watches(k)) continue;
         if (replay->end(k, steps_)) continue;
         replay.reset();
-        replay_plans_[&step].possible = false;
+        ReplayPlan& plan = replay_plans_[&step];
+        plan.possible = ++plan.failures < ReplayPlan::kMostFailures;
     }
     if (!stop && !step.otherwise.empty()) return execute(step.otherwise);
     return Flow::kNext;

@@ -17,6 +17,9 @@ struct ReplayPlan {
     /// True when masks of API calls compare indices that depend on the variable. They must leave
     /// nothing out, which Replay sees to for all iterations but the last.
     bool masked = false;
+    /// Runs of the loop that turned out not to repeat themselves; after a few it is left alone.
+    int failures = 0;
+    static constexpr int kMostFailures = 3;
 };
 
 /// Proves that the values of a loop's body depend on its variable in no other way than through
