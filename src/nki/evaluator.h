@@ -186,6 +186,7 @@ class Evaluator {
     /// not count iterations, and every iteration sees the number that the loop began with.
     std::vector<std::pair<int, Value>> numbers_rebound_in(const Step& step);
     bool may_replay(const Step& step);
+    void note_margins(const Value& mask);
     void refuse_replay() { builder_.refuse_replay(); }
     Flow execute_while(const Step& step);
     Flow execute_body(const Step& step, bool& stop);

@@ -150,7 +150,7 @@ Evaluator::Flow Evaluator::execute_for(const Step& step) {
     if (is_range && traced_once) entered = numbers_rebound_in(step);
     std::optional<Replay> replay;
     if (is_range && trips >= Replay::kFewestTrips && may_replay(step))
-        replay.emplace(builder_, trips);
+        replay.emplace(builder_, trips, replay_plans_[&step].masked);
     for (std::int64_t k = 0; k < trips && !stop; ++k) {
         builder_.next_iteration();
         if (replay && replay->repeats(k)) {
@@ -158,7 +158,7 @@ Evaluator::Flow Evaluator::execute_for(const Step& step) {
             replay->repeat(k);
             continue;
         }
-        if (replay && (k == 1 || k == 2 || k + 1 == trips)) replay->begin(k, steps_);
+        if (replay && replay->watches(k)) replay->begin(k, steps_);
         tick();
         for (const auto& [slot, number] : entered) frame_->environment->slots[slot] = number;
         if (is_range) {
@@ -170,10 +170,11 @@ Evaluator::Flow Evaluator::execute_for(const Step& step) {
             assign(target, items[k]);
         }
         if (execute_body(step, stop) == Flow::kReturn) return Flow::kReturn;
-        if (!replay || (k != 1 && k != 2 && k + 1 != trips)) continue;
+        if (!replay || !replay->watches(k)) continue;
         if (replay->end(k, steps_)) continue;
         replay.reset();
-        replay_plans_[&step].possible = false;
+        ReplayPlan& plan = replay_plans_[&step];
+        plan.possible = ++plan.failures < ReplayPlan::kMostFailures;
     }
     if (!stop && !step.otherwise.empty()) return execute(step.otherwise);
     return Flow::kNext;
