@@ -1,9 +1,9 @@
 #include "trainium/timing.h"
 
 #include <algorithm>
-#include <string_view>
 
 #include "core/error.h"
+#include "trainium/analysis.h"
 #include "trainium/machine_fields.h"
 #include "trainium/passes.h"
 #include "trainium/profile_confidence.h"
@@ -15,8 +15,6 @@
 
 namespace accelopt::trainium {
 namespace {
-
-constexpr std::string_view kUnitNames[kUnits] = {"PE", "ACT", "DVE", "Pool", "DMA"};
 
 protocol::Profile counted(const Counters& counters, const Machine& machine) {
     protocol::Profile profile;
@@ -55,12 +53,12 @@ void add_times(const SimulationResult& simulation, const Counters& counters, con
                                         (latency_ns * 1e-9 * machine.tensor_peak_bf16_flops);
     }
     const int unit = busiest(simulation.busy_ns);
-    if (simulation.busy_ns[unit] > 0) profile.bound = kUnitNames[unit];
+    if (simulation.busy_ns[unit] > 0) profile.bound = unit_name(static_cast<Unit>(unit));
 }
 
 }  // namespace
 
-PredictedProfile predict(const nki::Program& program, const Machine& machine) {
+PredictedProfile predict(const nki::Program& program, const Machine& machine, int rows) {
     if (const std::string key = invalid_field(machine); !key.empty()) {
         throw Error(ErrorSource::kConfig, "machine",
                     "the machine description has no usable value for '" + key + "'");
@@ -74,7 +72,10 @@ PredictedProfile predict(const nki::Program& program, const Machine& machine) {
 
     compile(stream, machine);
     const Counters counters = count(stream);
-    const SimulationResult simulation = simulate(stream, make_schedule(stream, machine), machine);
+    const Schedule schedule = make_schedule(stream, machine);
+    Timeline timeline;
+    const SimulationResult simulation =
+        simulate(stream, schedule, machine, nullptr, rows != 0 ? &timeline : nullptr);
     protocol::Profile& compiled = predicted.compiled;
     compiled = counted(counters, machine);
     compiled.spill_save_bytes = counters.spill_save_bytes;
@@ -84,6 +85,10 @@ PredictedProfile predict(const nki::Program& program, const Machine& machine) {
     Confidence confidence = judge(counters, busy_times(stream, machine), simulation);
     compiled.confidence = std::move(confidence.level);
     compiled.confidence_reasons = std::move(confidence.reasons);
+    compiled.latency_uncertainty = uncertainty(compiled.confidence, machine);
+    if (rows != 0) {
+        compiled.detail = analyse({program, stream, schedule, timeline}, machine, rows);
+    }
     return predicted;
 }
 

@@ -15,8 +15,10 @@ struct PredictedProfile {
     protocol::Profile compiled;    ///< after the modelled compiler passes, with latency
 };
 
-/// Predicts the profile of a legal program. Pure function of (program, machine). percent_of_peak
-/// and lower_bound_ms are left to eval, which knows the problem's formulas.
-PredictedProfile predict(const nki::Program& program, const Machine& machine);
+/// Predicts the profile of a legal program. Pure function of (program, machine, rows).
+/// percent_of_peak and lower_bound_ms are left to eval, which knows the problem's formulas. `rows`
+/// is the length of the lists of the compiled profile's detail (negative: all); 0 leaves the detail
+/// out, which saves the time to find it.
+PredictedProfile predict(const nki::Program& program, const Machine& machine, int rows = 0);
 
 }  // namespace accelopt::trainium
