@@ -143,7 +143,7 @@ bool Run::predict() {
     const PartTimer timer(reply_, "timing");
     const trainium::Machine& machine = context_.machine;
     trainium::PredictedProfile predicted =
-        trainium::predict(*program_, machine, request_.profile_rows);
+        trainium::predict_in_detail(*program_, machine, request_.profile_rows);
     reply_.profile = std::move(predicted.compiled);
     reply_.as_written = std::move(predicted.as_written);
     if (context_.observer) context_.observer(*program_, machine);

@@ -79,8 +79,7 @@ void Evaluator::State::run(const EvaluationRequest& request, EvaluationReply& re
     const LoadedProblem& loaded = problem(request.problem, request.shape);
     run_evaluation(request, reply,
                    {loaded.problem, loaded.baseline_hash, target, references,
-                    [&]() -> const TaskReport& { return task(request.problem); },
-                    observer});
+                    [&]() -> const TaskReport& { return task(request.problem); }, observer});
 }
 
 Evaluator::Evaluator(EvaluatorOptions options)

@@ -13,10 +13,12 @@
 
 namespace accelopt::trainium {
 
-CompiledKernel compile_kernel(const nki::Program& program, const Machine& machine) {
+CompiledKernel compile_kernel(const nki::Program& program, const Machine& full_machine,
+                              Mechanisms mechanisms) {
+    const Machine machine = with_mechanisms(full_machine, mechanisms);
     CompiledKernel kernel;
     kernel.stream = lower(program, machine);
-    compile(kernel.stream, machine);
+    compile(kernel.stream, machine, mechanisms);
     kernel.schedule = make_schedule(kernel.stream, machine);
     simulate(kernel.stream, kernel.schedule, machine, &kernel.order);
     return kernel;

@@ -10,6 +10,7 @@
 #include "nki/program.h"
 #include "trainium/execute.h"
 #include "trainium/machine.h"
+#include "trainium/mechanism.h"
 #include "trainium/stream.h"
 #include "trainium/timing_schedule.h"
 #include "trainium/timing_simulate.h"
@@ -28,7 +29,8 @@ struct CompiledKernel {
 };
 
 /// Lowers, compiles and simulates a legal program, as predict() does.
-CompiledKernel compile_kernel(const nki::Program& program, const Machine& machine);
+CompiledKernel compile_kernel(const nki::Program& program, const Machine& machine,
+                              Mechanisms mechanisms = {});
 
 /// Runs the instructions of a compiled kernel when they complete, each on the tile that the
 /// compiler gave it: merged values are read from the tile that was kept, slices and spilled tiles

@@ -20,12 +20,13 @@ void remove_dead_code(Stream& stream) {
     instructions.resize(out);
 }
 
-void compile(Stream& stream, const Machine& machine) {
-    merge_values(stream, machine);
-    remove_dead_code(stream);
-    stream_large_loads(stream, machine);
-    move_temporaries_to_psum(stream, machine);
-    insert_spills(stream, machine);
+void compile(Stream& stream, const Machine& machine, Mechanisms mechanisms) {
+    const auto on = [&](Mechanism mechanism) { return mechanisms.has(mechanism); };
+    if (on(Mechanism::kMergeValues)) merge_values(stream, machine);
+    if (on(Mechanism::kDeadCode)) remove_dead_code(stream);
+    if (on(Mechanism::kStreamLoads)) stream_large_loads(stream, machine);
+    if (on(Mechanism::kPsumTemporaries)) move_temporaries_to_psum(stream, machine);
+    if (on(Mechanism::kSpills)) insert_spills(stream, machine);
 }
 
 }  // namespace accelopt::trainium

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "trainium/mechanism.h"
 #include "trainium/stream.h"
 
 namespace accelopt::trainium {
@@ -31,8 +32,8 @@ void move_temporaries_to_psum(Stream& stream, const Machine& machine);
 /// is farthest, spills it when its only copy is on chip, and re-loads it before that use.
 void insert_spills(Stream& stream, const Machine& machine);
 
-/// Applies all passes, in the order above.
-void compile(Stream& stream, const Machine& machine);
+/// Applies the passes, in the order above, without those that are switched off.
+void compile(Stream& stream, const Machine& machine, Mechanisms mechanisms = {});
 
 /// Calls f(operand) for every operand of an instruction, sources first.
 template <typename F>

@@ -1,6 +1,7 @@
 #include "trainium/timing.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "core/error.h"
 #include "trainium/analysis.h"
@@ -56,26 +57,31 @@ void add_times(const SimulationResult& simulation, const Counters& counters, con
     if (simulation.busy_ns[unit] > 0) profile.bound = unit_name(static_cast<Unit>(unit));
 }
 
-}  // namespace
-
-PredictedProfile predict(const nki::Program& program, const Machine& machine, int rows) {
+void require_usable(const Machine& machine) {
     if (const std::string key = invalid_field(machine); !key.empty()) {
         throw Error(ErrorSource::kConfig, "machine",
                     "the machine description has no usable value for '" + key + "'");
     }
-    Stream stream = lower(program, machine);
+}
+
+/// `program` is needed for the detail only.
+PredictedProfile predict_lowered(Stream stream, const Machine& full_machine, Mechanisms mechanisms,
+                                 const nki::Program* program, int rows) {
+    require_usable(full_machine);
+    const Machine machine = with_mechanisms(full_machine, mechanisms);
     PredictedProfile predicted;
     predicted.as_written = counted(count(stream), machine);
     const BusyTimes written = busy_times(stream, machine);
     const double roofline_ms = written.unit_ns[busiest(written.unit_ns)] / 1e6;
     predicted.as_written.stream_roofline_ms = roofline_ms;
 
-    compile(stream, machine);
+    compile(stream, machine, mechanisms);
     const Counters counters = count(stream);
     const Schedule schedule = make_schedule(stream, machine);
+    const bool detailed = program != nullptr && rows != 0;
     Timeline timeline;
     const SimulationResult simulation =
-        simulate(stream, schedule, machine, nullptr, rows != 0 ? &timeline : nullptr);
+        simulate(stream, schedule, machine, nullptr, detailed ? &timeline : nullptr);
     protocol::Profile& compiled = predicted.compiled;
     compiled = counted(counters, machine);
     compiled.spill_save_bytes = counters.spill_save_bytes;
@@ -86,10 +92,27 @@ PredictedProfile predict(const nki::Program& program, const Machine& machine, in
     compiled.confidence = std::move(confidence.level);
     compiled.confidence_reasons = std::move(confidence.reasons);
     compiled.latency_uncertainty = uncertainty(compiled.confidence, machine);
-    if (rows != 0) {
-        compiled.detail = analyse({program, stream, schedule, timeline}, machine, rows);
+    if (detailed) {
+        compiled.detail = analyse({*program, stream, schedule, timeline}, machine, rows);
     }
     return predicted;
+}
+
+}  // namespace
+
+PredictedProfile predict(const nki::Program& program, const Machine& machine,
+                         Mechanisms mechanisms) {
+    require_usable(machine);
+    return predict_lowered(lower(program, machine), machine, mechanisms, nullptr, 0);
+}
+
+PredictedProfile predict_in_detail(const nki::Program& program, const Machine& machine, int rows) {
+    require_usable(machine);
+    return predict_lowered(lower(program, machine), machine, {}, &program, rows);
+}
+
+PredictedProfile predict_stream(Stream lowered, const Machine& machine, Mechanisms mechanisms) {
+    return predict_lowered(std::move(lowered), machine, mechanisms, nullptr, 0);
 }
 
 }  // namespace accelopt::trainium

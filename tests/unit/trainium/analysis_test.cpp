@@ -324,9 +324,9 @@ TEST_CASE("a prediction has the detail that was asked for, and the same figures 
     const ProgramBuilder b = chain(2);
     const auto plain = predict(b.program, trn1()).compiled;
     CHECK_FALSE(plain.detail);
-    const auto detailed = predict(b.program, trn1(), 8).compiled;
+    const auto detailed = predict_in_detail(b.program, trn1(), 8).compiled;
     REQUIRE(detailed.detail);
     CHECK(*plain.latency == *detailed.latency);
     CHECK(*detailed.latency_uncertainty == 0.05);
-    CHECK_FALSE(predict(b.program, trn1(), 8).as_written.detail);
+    CHECK_FALSE(predict_in_detail(b.program, trn1(), 8).as_written.detail);
 }

@@ -344,6 +344,21 @@ TEST_CASE("A carried dependency is timed as one whatever the loop is called",
     CHECK(hazard->code == "hazard");
 }
 
+TEST_CASE("Both executions agree whichever mechanism is off", "[completion_order]") {
+    const auto agrees = [](const nki::Program& program, const Machine& machine, Mechanisms on) {
+        return !hazard_of(program, compile_kernel(program, machine, on)).has_value();
+    };
+    const nki::Program streaming = streaming_program(3);
+    const nki::Program crowded = crowded_program(true);
+    for (const MechanismInfo& info : kMechanisms) {
+        CAPTURE(info.name);
+        const Mechanisms on = Mechanisms().without(info.mechanism);
+        CHECK(agrees(streaming, testing::trn1(), on));
+        CHECK(agrees(crowded, small_machine(), on));
+    }
+    CHECK(agrees(crowded, testing::trn1(), Mechanisms::none()));
+}
+
 TEST_CASE("A dropped read-after-write dependency is a hazard", "[completion_order]") {
     const nki::Program program = streaming_program(3);
     const Machine machine = testing::trn1();
