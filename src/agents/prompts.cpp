@@ -15,14 +15,16 @@ namespace {
 /// The templates of one role and the placeholders that its request has values for.
 struct RoleTemplates {
     const char* role;
-    std::vector<std::string> placeholders;
+    std::vector<std::string> placeholders;   ///< each must be used
+    std::vector<std::string> optional = {};  ///< may be used
 };
 
 const std::array<RoleTemplates, 4>& role_templates() {
     static const std::array<RoleTemplates, 4> kRoles = {{
         {"planner",
          {"api_entries", "experiences", "input_shapes", "kernel", "nki_rules", "problem", "profile",
-          "reference"}},
+          "reference"},
+         {"analysis"}},
         {"executor",
          {"api_entries", "input_shapes", "kernel", "nki_rules", "plan", "problem", "reference"}},
         {"fixer",
@@ -97,8 +99,10 @@ Prompts::Prompts(const std::string& folder) {
             const std::string name = std::string(role.role) + part;
             const std::string path = path_of(name);
             const std::string text = read_template(path);
+            std::vector<std::string> known = role.placeholders;
+            known.insert(known.end(), role.optional.begin(), role.optional.end());
             for (const auto& placeholder : find_placeholders(text, path)) {
-                check_known(placeholder, role.placeholders, path, text);
+                check_known(placeholder, known, path, text);
                 unused.erase(placeholder.name);
             }
             last_line = place(path, text, text.empty() ? 0 : text.size() - 1);
