@@ -38,12 +38,14 @@ def read_trace(path):
     return title, names, blocks, counters, trace["otherData"]
 
 
-def colours_of(blocks):
-    """A colour per operation and line: those that take most time on any track get one."""
+def colours_of(names, blocks):
+    """A colour per operation and line: those that take most time get one, all queues as one."""
+    queues = max(1, sum(1 for name in names.values() if name.startswith("DMA queue")))
     time = collections.Counter()
-    for of_track in blocks.values():
+    for track, of_track in blocks.items():
+        weight = 1 / queues if names[track].startswith("DMA queue") else 1
         for start, end, name in of_track:
-            time[name] += end - start
+            time[name] += (end - start) * weight
     palette = plt.get_cmap("tab10")
     shades = [palette(i) for i in range(10) if i != 7]  # without grey
     return {name: shades[i] for i, (name, _) in enumerate(time.most_common(NAMED_LINES))}
@@ -92,7 +94,7 @@ def main():
     title, names, blocks, counters, data = read_trace(arguments.trace)
     first = data["from_ns"] / 1e3 if arguments.from_us is None else arguments.from_us
     last = data["to_ns"] / 1e3 if arguments.to_us is None else arguments.to_us
-    colours = colours_of(blocks)
+    colours = colours_of(names, blocks)
     rows = sum(1 for t in names if blocks.get(t))
     figure, (tracks, sbuf, psum) = plt.subplots(
         3, 1, sharex=True, figsize=(13, 2.6 + 0.27 * rows),

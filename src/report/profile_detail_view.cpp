@@ -127,6 +127,7 @@ std::string occupancy_line(const char* name, const protocol::Occupancy& memory, 
         return banks ? fmt::format("{}", value)
                      : fmt::format("{:.1f}", static_cast<double>(value) / 1024);
     };
+    if (memory.peak == 0) return fmt::format("  {:<5} not used\n", name);
     const std::string figures = fmt::format(
         "peak {} at {:.3f} ms, mean {} of {} {}", whole(memory.peak), memory.peak_at_ms,
         amount(memory.mean), whole(memory.capacity), banks ? "banks" : "KiB per partition");

@@ -1,5 +1,6 @@
 #include "trainium/analysis_places.h"
 
+#include <map>
 #include <unordered_map>
 
 namespace accelopt::trainium {
@@ -25,7 +26,11 @@ Place spill_place(const nki::Program& program, const Stream& stream,
 }
 
 std::string base_name(const nki::Program& program, const Instruction& instruction) {
-    if (instruction.operation < 0) return instruction.op == StreamOp::kLoad ? "load" : "copy";
+    if (instruction.operation < 0) {
+        // Parts of a tensor that is loaded anew for every use, or the identity of nl.matmul.
+        if (instruction.op != StreamOp::kLoad) return "copy";
+        return instruction.line > 0 ? "load of slices" : "load of the identity";
+    }
     const nki::Operation& op = program.operations[instruction.operation];
     if (op.api >= 0) return program.api_names[op.api];
     return std::string(nki::to_string(op.opcode));
@@ -62,6 +67,7 @@ nki::TensorId spilled_tensor(const Stream& stream, const Instruction& instructio
 Places::Places(const nki::Program& program, const Stream& stream) {
     of_.reserve(stream.instructions.size());
     std::unordered_map<Key, std::int32_t, KeyHash> found;
+    std::map<std::pair<std::int32_t, std::string>, std::int32_t> described;
     for (const Instruction& instruction : stream.instructions) {
         Key key{};
         if (is_spill(instruction.op)) {
@@ -74,11 +80,16 @@ Places::Places(const nki::Program& program, const Stream& stream) {
         }
         const auto [at, fresh] = found.try_emplace(key, size());
         if (fresh) {
+            Place place{instruction.line, "", false};
             if (is_spill(instruction.op)) {
-                places_.push_back(spill_place(program, stream, instruction));
+                place = spill_place(program, stream, instruction);
             } else {
-                places_.push_back({instruction.line, operation_name(program, instruction), false});
+                place.operation = operation_name(program, instruction);
             }
+            // A tile that is allocated in a loop is many tensors, but one place of the source.
+            const auto [same, first] = described.try_emplace({place.line, place.operation}, size());
+            if (first) places_.push_back(std::move(place));
+            at->second = same->second;
         }
         of_.push_back(at->second);
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "trainium/analysis_places.h"
 
@@ -41,7 +42,7 @@ class Traffic {
             }
         }
         std::vector<TensorTraffic> sorted;
-        for (auto& [id, traffic] : tensors_) {
+        for (TensorTraffic& traffic : by_source()) {
             if (traffic.read_bytes > 0 && traffic.bytes > 0) {
                 traffic.reads_per_byte =
                     static_cast<double>(traffic.read_bytes) / static_cast<double>(traffic.bytes);
@@ -55,6 +56,26 @@ class Traffic {
     }
 
   private:
+    /// A tile that is allocated in a loop is many tensors, but one to its reader.
+    std::vector<TensorTraffic> by_source() const {
+        std::map<std::tuple<std::string, int, std::string>, std::size_t> places;
+        std::vector<TensorTraffic> merged;
+        for (const auto& [id, traffic] : tensors_) {
+            const auto [at, fresh] =
+                places.try_emplace({traffic.name, traffic.line, traffic.kind}, merged.size());
+            // Arguments of one name are tensors of their own.
+            if (fresh || traffic.kind != "spilled") {
+                merged.push_back(traffic);
+                continue;
+            }
+            TensorTraffic& sum = merged[at->second];
+            sum.bytes += traffic.bytes;
+            sum.read_bytes += traffic.read_bytes;
+            sum.written_bytes += traffic.written_bytes;
+        }
+        return merged;
+    }
+
     TensorTraffic& tensor(nki::TensorId id, bool spilled) {
         const auto [at, fresh] = tensors_.try_emplace({id, spilled});
         if (fresh) {
