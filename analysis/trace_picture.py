@@ -38,17 +38,17 @@ def read_trace(path):
     return title, names, blocks, counters, trace["otherData"]
 
 
-def colours_of(names, blocks):
+def colours_of(names, blocks, first_us, last_us):
     """A colour per operation and line: those that take most time get one, all queues as one."""
     queues = max(1, sum(1 for name in names.values() if name.startswith("DMA queue")))
     time = collections.Counter()
     for track, of_track in blocks.items():
         weight = 1 / queues if names[track].startswith("DMA queue") else 1
         for start, end, name in of_track:
-            time[name] += (end - start) * weight
+            time[name] += max(0, min(end, last_us) - max(start, first_us)) * weight
     palette = plt.get_cmap("tab10")
     shades = [palette(i) for i in range(10) if i != 7]  # without grey
-    return {name: shades[i] for i, (name, _) in enumerate(time.most_common(NAMED_LINES))}
+    return {name: shades[i] for i, (name, us) in enumerate(time.most_common(NAMED_LINES)) if us > 0}
 
 
 def draw_tracks(axes, names, blocks, colours, first_us, last_us):
@@ -94,7 +94,7 @@ def main():
     title, names, blocks, counters, data = read_trace(arguments.trace)
     first = data["from_ns"] / 1e3 if arguments.from_us is None else arguments.from_us
     last = data["to_ns"] / 1e3 if arguments.to_us is None else arguments.to_us
-    colours = colours_of(names, blocks)
+    colours = colours_of(names, blocks, first, last)
     rows = sum(1 for t in names if blocks.get(t))
     figure, (tracks, sbuf, psum) = plt.subplots(
         3, 1, sharex=True, figsize=(13, 2.6 + 0.27 * rows),
