@@ -8,6 +8,7 @@
 
 #include "timing_programs.h"
 #include "trainium/timing.h"
+#include "trainium/timing_simulate.h"
 
 using namespace accelopt;
 using namespace accelopt::trainium;
@@ -47,6 +48,22 @@ Written write(const ProgramBuilder& b, TraceOptions options = {}) {
     options.kernel = "kernel \"quoted\"\n";
     written.summary = trace_program(out, b.program, trn1(), options);
     written.json = Json::parse(out.str());  // throws when it is not JSON
+    return written;
+}
+
+/// The same of the stream as written: the compiler would drop what nothing stores.
+Written write_as_written(const ProgramBuilder& b, std::int64_t max_events) {
+    const Stream stream = lower(b.program, trn1());
+    const Schedule schedule = make_schedule(stream, trn1());
+    Timeline timeline;
+    timeline.keep_queues = true;
+    simulate(stream, schedule, trn1(), nullptr, &timeline);
+    TraceOptions options;
+    options.max_events = max_events;
+    std::ostringstream out;
+    Written written;
+    written.summary = write_trace(out, {b.program, stream, schedule, timeline}, trn1(), options);
+    written.json = Json::parse(out.str());
     return written;
 }
 
@@ -115,9 +132,7 @@ TEST_CASE("a large trace merges neighbours of one line, and says how many") {
     for (int i = 0; i < 400; ++i) {
         b.activation(b.whole(b.tile(128, 512, 2)), nki::ActFunction::kExp, b.whole(x)).line = 9;
     }
-    TraceOptions options;
-    options.max_events = 50;
-    const Written written = write(b, options);
+    const Written written = write_as_written(b, 50);
     CHECK(written.summary.merged == 2 * 399);  // the engine and the critical path
     CHECK(written.json.at("otherData").at("merged_blocks") == 2 * 399);
     bool found = false;
@@ -137,9 +152,7 @@ TEST_CASE("what does not fit even merged is cut off at the end, and the end is s
         b.activation(b.whole(b.tile(128, 512, 2)), nki::ActFunction::kExp, b.whole(x)).line =
             1 + i % 2;
     }
-    TraceOptions options;
-    options.max_events = 60;
-    const Written written = write(b, options);
+    const Written written = write_as_written(b, 60);
     CHECK(written.summary.to_ns < written.summary.latency_ns);
     std::int64_t blocks = 0;
     for (const Json& event : written.json.at("traceEvents")) {
