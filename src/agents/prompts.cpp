@@ -23,7 +23,7 @@ const std::array<RoleTemplates, 4>& role_templates() {
     static const std::array<RoleTemplates, 4> kRoles = {{
         {"planner",
          {"experiences", "input_shapes", "kernel", "nki_rules", "problem", "profile", "reference"},
-         {"api", "api_entries"}},
+         {"analysis", "api", "api_entries"}},
         {"executor",
          {"input_shapes", "kernel", "nki_rules", "plan", "problem", "reference"},
          {"api", "api_entries"}},
@@ -102,6 +102,8 @@ Prompts::Prompts(const std::string& folder) {
             const std::string name = std::string(role.role) + part;
             const std::string path = path_of(name);
             const std::string text = read_template(path);
+            std::vector<std::string> known = role.placeholders;
+            known.insert(known.end(), role.optional.begin(), role.optional.end());
             for (const auto& placeholder : find_placeholders(text, path)) {
                 check_known(placeholder, known, path, text);
                 unused.erase(placeholder.name);

@@ -147,6 +147,7 @@ search::CampaignOptions campaign_options(const config::RunConfig& config) {
     o.samples = config.search.samples;
     o.rounds = config.search.rounds;
     o.elitist = config.search.elitist;
+    o.tie = config.search.tie;
     o.memory_scope = config.memory.scope;
     o.top_k = config.memory.top_k;
     o.capacity = config.memory.capacity;

@@ -115,11 +115,12 @@ std::string search(const RunConfig& config) {
     const MemoryOptions& m = config.memory;
     return fmt::format(
         "search:\n  strategy: {}\n  variant: {}\n  beam: {}\n  plans: {}\n  samples: {}\n"
-        "  rounds: {}\n  elitist: {}\n"
+        "  rounds: {}\n  elitist: {}\n  tie: {}\n"
         "memory:\n  scope: {}\n  top_k: {}\n  capacity: {}\n  positive_threshold: {}\n"
         "  negative_threshold: {}\n",
         text(s.strategy), text(s.variant), s.beam, s.plans, s.samples, s.rounds, text(s.elitist),
-        text(m.scope), m.top_k, m.capacity, text(m.positive_threshold), text(m.negative_threshold));
+        text(s.tie), text(m.scope), m.top_k, m.capacity, text(m.positive_threshold),
+        text(m.negative_threshold));
 }
 
 std::string tail(const RunConfig& config) {

@@ -262,6 +262,7 @@ void read_search(const Section& section, SearchOptions& search) {
     search.samples = count_at(section, "samples", search.samples, 1);
     search.rounds = count_at(section, "rounds", search.rounds, 1);
     search.elitist = section.bool_or("elitist", search.elitist);
+    search.tie = choice(section, "tie", search.tie, {"none", "uncertainty"});
 }
 
 void read_memory(const Section& section, MemoryOptions& memory) {

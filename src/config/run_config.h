@@ -17,6 +17,7 @@ struct SearchOptions {
     int samples = 2;
     int rounds = 16;  ///< counts round 0
     bool elitist = false;
+    std::string tie = "none";  ///< or "uncertainty": gains within the model's error are ties
 };
 
 struct MemoryOptions {

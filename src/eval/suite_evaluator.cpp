@@ -203,6 +203,8 @@ void SuiteEvaluator::State::run(const SuiteProblem& problem, const SuiteRequest&
     kernel.arguments = *arguments;
     kernel.published_ban = true;
     kernel.limits = request.limits;
+    kernel.profile_rows = request.profile_rows;
+    kernel.observer = request.observer;
     KernelRun run(kernel, machine, reply);
     if (!run.check() || !check_types(run)) return;
     run.predict();

@@ -68,6 +68,10 @@ struct Machine {
     int stream_reuse_instructions = 0;      ///< a re-loaded slice is reused within this distance
     std::int64_t identity_bytes = 0;        ///< implicit identity load of nl.matmul
     double peak_flops_bandwidth_ratio = 0;  ///< as neuron-profile prints it
+    // Honesty: fractions of the latency by the confidence of a prediction
+    double uncertainty_high = 0;
+    double uncertainty_medium = 0;
+    double uncertainty_low = 0;
 };
 
 }  // namespace accelopt::trainium

@@ -76,6 +76,9 @@ inline constexpr std::array kMachineFields{
     MachineField{"stream_reuse_instructions", &Machine::stream_reuse_instructions, true},
     MachineField{"identity_bytes", &Machine::identity_bytes, true},
     MachineField{"peak_flops_bandwidth_ratio", &Machine::peak_flops_bandwidth_ratio},
+    MachineField{"uncertainty_high", &Machine::uncertainty_high, true},
+    MachineField{"uncertainty_medium", &Machine::uncertainty_medium, true},
+    MachineField{"uncertainty_low", &Machine::uncertainty_low, true},
 };
 
 /// True when the field holds a whole number (int or int64 member).

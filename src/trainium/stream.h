@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,11 @@ namespace accelopt::trainium {
 /// The functional units that execute instructions. DMA is 16 queues behind one face.
 enum class Unit : std::uint8_t { kPe, kAct, kDve, kPool, kDma };
 inline constexpr int kUnits = 5;
+/// "PE", "ACT", "DVE", "Pool" or "DMA": the names that profiles use.
+constexpr std::string_view unit_name(Unit unit) {
+    constexpr std::string_view kNames[kUnits] = {"PE", "ACT", "DVE", "Pool", "DMA"};
+    return kNames[static_cast<int>(unit)];
+}
 
 /// What an instruction of the stream is. Opcodes of the language that cost the same share a kind.
 enum class StreamOp : std::uint8_t {

@@ -38,7 +38,7 @@ void TimelineRecorder::start(std::int32_t node, Unit unit, double now_ns, double
     InstructionSpan& span = timeline_->spans[node];
     const Enabled& enabled = enabled_[node];
     span.start_ns = now_ns;
-    span.busy_ns = static_cast<float>(busy_ns);
+    span.busy_ns = span.work_ns = static_cast<float>(busy_ns);
     span.result_ns = static_cast<float>(result_ns);
     span.unit = unit;
     span.waited_for = enabled.by;
@@ -57,6 +57,7 @@ void TimelineRecorder::use_queue(std::int32_t node, int queue, double start_ns, 
     if (static_cast<std::size_t>(queue) >= queues_.size()) {
         queues_.resize(static_cast<std::size_t>(queue) + 1);
     }
+    work_ns_ += busy_ns;
     QueueUse& use = queues_[queue];
     if (start_ns + busy_ns > slowest_start_ns_ + slowest_busy_ns_) {
         slowest_ = use;
@@ -76,6 +77,7 @@ void TimelineRecorder::start_transfer(std::int32_t node, int window, double now_
     const Enabled& enabled = enabled_[node];
     span.start_ns = slowest_start_ns_;
     span.busy_ns = static_cast<float>(slowest_busy_ns_);
+    span.work_ns = static_cast<float>(work_ns_);
     span.result_ns = static_cast<float>(result_ns);
     span.queued_ns = static_cast<float>(slowest_start_ns_ - now_ns);
     span.unit = Unit::kDma;
@@ -98,6 +100,7 @@ void TimelineRecorder::start_transfer(std::int32_t node, int window, double now_
     slowest_ = {};
     slowest_start_ns_ = -1;
     slowest_busy_ns_ = 0;
+    work_ns_ = 0;
     timeline_->issue_order.push_back(node);
 }
 

@@ -26,6 +26,7 @@ struct InstructionSpan {
     float busy_ns = 0;     ///< until that engine or queue is free again
     float result_ns = 0;   ///< from then on until the result is visible
     float queued_ns = 0;   ///< DMA: from its issue to start_ns
+    float work_ns = 0;     ///< DMA: busy time summed over its queues; else busy_ns
     std::int32_t waited_for = -1;  ///< the instruction that ended the last wait; -1 none
     Wait wait = Wait::kNothing;
     Unit unit = Unit::kPe;
@@ -123,6 +124,7 @@ class TimelineRecorder {
     QueueUse slowest_;  ///< of the transfer being issued: who held its last queue before
     double slowest_start_ns_ = -1;
     double slowest_busy_ns_ = 0;
+    double work_ns_ = 0;  ///< of all its queues
     std::int32_t last_on_engine_[kUnits] = {-1, -1, -1, -1, -1};
     std::int32_t last_of_window_[2] = {-1, -1};
     std::int32_t last_freed_by_ = -1;

@@ -72,6 +72,7 @@ TEST_CASE("a minimal configuration has the documented defaults") {
     CHECK(c.search.samples == 2);
     CHECK(c.search.rounds == 16);
     CHECK_FALSE(c.search.elitist);
+    CHECK(c.search.tie == "none");
     CHECK(c.memory.scope == "problem");
     CHECK(c.memory.top_k == 8);
     CHECK(c.memory.capacity == 16);
@@ -104,7 +105,7 @@ TEST_CASE("every key is read and survives the resolved copy") {
         "run: {name: a.b-1, directory: 'out \"x\"', seed: 7, secret_env: MY_SECRET}\n"
         "problems: [silu, adamw]\nsuite: null\nshape: test\ntarget: trn2\n"
         "search: {strategy: accelopt, variant: paper, beam: 1, plans: 2, samples: 3, rounds: 4,"
-        " elitist: true}\n"
+        " elitist: true, tie: uncertainty}\n"
         "memory: {scope: campaign, top_k: 0, capacity: 0, positive_threshold: 1,"
         " negative_threshold: 1.5}\n"
         "agents: {planner: {model: llama-3.1}, executor: {model: m}, summarizer: {model: m},"
@@ -143,6 +144,7 @@ TEST_CASE("every key is read and survives the resolved copy") {
     CHECK(again.search.samples == 3);
     CHECK(again.search.rounds == 4);
     CHECK(again.search.elitist);
+    CHECK(again.search.tie == "uncertainty");
     CHECK(again.memory.scope == "campaign");
     CHECK(again.memory.top_k == 0);
     CHECK(again.memory.capacity == 0);
