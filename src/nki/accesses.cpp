@@ -214,9 +214,12 @@ AccessTracker::Conflict AccessTracker::conflict_with_any(const Record& record, i
 }
 
 AccessTracker::Conflict AccessTracker::on_write(const View& view, const Tensor& tensor, int context,
-                                                bool associative, int line) {
+                                                AluOp combines, int line) {
     Tile& tile = tile_of(view, tensor);
-    Record fresh{region_of(view, tensor), context, line, associative, context};
+    Record fresh{region_of(view, tensor), context, line, combines, context};
+    const auto combined = [&](const Record& record) {
+        return combines != AluOp::kNone && record.combines == combines;
+    };
     Conflict found;
     tile.reads.any_overlapping(fresh.region, [&](const Record& read) {
         found = conflict_with_any(read, context);
@@ -225,12 +228,12 @@ AccessTracker::Conflict AccessTracker::on_write(const View& view, const Tensor& 
     });
     if (found.loop >= 0) return found;
     tile.writes.any_overlapping(fresh.region, [&](const Record& record) {
-        found = record.associative && associative ? Conflict{} : conflict(record, context);
+        found = combined(record) ? Conflict{} : conflict_with_any(record, context);
         return found.loop >= 0;
     });
     if (found.loop >= 0) return found;
     if (Record* same = tile.writes.same(fresh.region)) {
-        if (same->associative && associative) fresh.first_context = same->first_context;
+        if (combined(*same)) fresh.first_context = same->first_context;
         *same = fresh;
     } else {
         tile.writes.add(fresh, tensor);
@@ -255,7 +258,7 @@ AccessTracker::Conflict AccessTracker::on_read(const View& view, const Tensor& t
         read->context = context;
         read->line = line;
     } else {
-        tile.reads.add({region, context, line, false, context}, tensor);
+        tile.reads.add({region, context, line, AluOp::kNone, context}, tensor);
     }
     return {};
 }

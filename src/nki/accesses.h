@@ -46,7 +46,7 @@ class AccessTracker {
         int line = 0;             ///< of the earlier access
         bool after_read = false;  ///< the earlier access was a read
     };
-    Conflict on_write(const View& view, const Tensor& tensor, int context, bool associative,
+    Conflict on_write(const View& view, const Tensor& tensor, int context, AluOp combines,
                       int line);
     Conflict on_read(const View& view, const Tensor& tensor, int context, int line);
 
@@ -55,8 +55,8 @@ class AccessTracker {
         Region region;
         int context = 0;
         int line = 0;
-        bool associative = false;
-        int first_context = 0;  ///< of the oldest associative write, or read, of the region
+        AluOp combines = AluOp::kNone;  ///< OpRequest::combines of a write
+        int first_context = 0;          ///< of the oldest combining write, or read, of the region
     };
     /// Records of one tile. Beyond a few they are found by the cells of a grid that they touch.
     class Records {

@@ -296,12 +296,26 @@ Value broadcast_to(ApiCall& call) {
 
 Value expand_dims(ApiCall& call) {
     const Ref<Tile> source = call.tile(0);
-    std::int64_t axis = call.integer(1);
-    if (axis < 0) axis += source->rank + 1;
-    if (axis < 1 || axis > source->rank) call.bad_argument(1, "a free dimension");
-    std::vector<IndexItem> items(static_cast<std::size_t>(source->rank) + 1);
+    const std::vector<std::int64_t> axes =
+        call[1].is_integer() ? std::vector<std::int64_t>{call.integer(1)} : call.shape(1);
+    if (axes.size() + static_cast<std::size_t>(source->rank) > kMaxTileDims)
+        call.bad_argument(1, fmt::format("few axes: a tile has at most {} dims", kMaxTileDims));
+    std::vector<IndexItem> items(static_cast<std::size_t>(source->rank) + axes.size());
     for (IndexItem& item : items) item.kind = IndexItem::Kind::kSlice;
-    items[static_cast<std::size_t>(axis)].kind = IndexItem::Kind::kNewAxis;
+    const auto rank = static_cast<std::int64_t>(items.size());
+    for (std::int64_t axis : axes) {
+        if (axis < 0) axis += rank;
+        if (axis == 0)
+            rejected("leading_dimension_of_tensor_must_be_partition",
+                     "nl.expand_dims cannot put a dimension in front of the partition dimension")
+                .shape(source->shape())
+                .remedy("add dimensions behind the partition dimension")
+                .raise();
+        const bool free = axis > 0 && axis < rank;
+        if (!free || items[static_cast<std::size_t>(axis)].kind == IndexItem::Kind::kNewAxis)
+            call.bad_argument(1, "free dimensions, each once");
+        items[static_cast<std::size_t>(axis)].kind = IndexItem::Kind::kNewAxis;
+    }
     return Value::tile(
         subscript(call.host().heap(), *source, items, call.host().builder().describe(*source)));
 }

@@ -399,10 +399,10 @@ void Builder::charge_elements(const Operation& operation) {
 }
 
 void Builder::push(Operation& operation, const OpRequest& request) {
-    append(std::move(operation), request.associative, request.prefill.has_value());
+    append(std::move(operation), request.combines, request.prefill.has_value());
 }
 
-void Builder::append(Operation operation, bool associative, bool whole) {
+void Builder::append(Operation operation, AluOp combines, bool whole) {
     if (static_cast<std::int64_t>(program_.operations.size()) >= limits_.operations)
         exhausted("operations",
                   fmt::format("the kernel executes more than {} operations", limits_.operations))
@@ -414,9 +414,9 @@ void Builder::append(Operation operation, bool associative, bool whole) {
     if (!is_dma(operation.opcode) && operation.engine != Engine::kDma &&
         !(operation.opcode == Opcode::kMemset && operation.implicit))
         check_engine(operation, whole);
-    track(operation, associative);
+    track(operation, combines);
     program_.operations.push_back(std::move(operation));
-    note({TraceEvent::Kind::kOperation, associative, whole, -1});
+    note({TraceEvent::Kind::kOperation, combines, whole, -1});
 }
 
 }  // namespace accelopt::nki::interp

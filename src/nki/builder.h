@@ -47,9 +47,9 @@ struct TraceMark {
 struct TraceEvent {
     enum class Kind : std::uint8_t { kOperation, kTensor, kEnter, kIterate, kLeave };
     Kind kind = Kind::kOperation;
-    bool associative = false;  ///< kOperation: OpRequest::associative
-    bool whole = false;        ///< kOperation: has an OpRequest::prefill
-    int loop = -1;             ///< kEnter: index into Program::loops
+    AluOp combines = AluOp::kNone;  ///< kOperation: OpRequest::combines
+    bool whole = false;             ///< kOperation: has an OpRequest::prefill
+    int loop = -1;                  ///< kEnter: index into Program::loops
 };
 
 /// Builds the Program: allocates tensors, turns requests into operations on views, and checks
@@ -214,7 +214,7 @@ class Builder {
     void fill_mask(Operation& operation, const IterationSpace& space);
     void push(Operation& operation, const OpRequest& request);
     /// `whole`: the instruction processes the whole tile, of which the operation is a part.
-    void append(Operation operation, bool associative, bool whole);
+    void append(Operation operation, AluOp combines, bool whole);
     void note(TraceEvent event) {
         if (watched_ > 0) events_.push_back(event);
     }
@@ -224,7 +224,7 @@ class Builder {
     void check_start_partition(const View& view) const;
     void check_output(const Tile& destination) const;
     void check_bank(const View& view, const Tile& destination) const;
-    void track(const Operation& operation, bool requested_associative);
+    void track(const Operation& operation, AluOp combines);
     void track_read(const View& view, int context, int line);
     [[noreturn]] void dependency(const View& view, const AccessTracker::Conflict& conflict,
                                  bool write) const;

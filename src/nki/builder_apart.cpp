@@ -249,7 +249,7 @@ void Builder::emit_indirect(const OpRequest& request, const Tile& destination) {
     op.extra = static_cast<int>(program_.extras.size());
     program_.extras.push_back(std::move(extra));
     OpRequest tracked = request;
-    tracked.associative = !gather;  // which elements a scatter writes is the data's business
+    if (!gather) tracked.combines = request.op0 == AluOp::kAdd ? AluOp::kAdd : AluOp::kBypass;
     push(op, tracked);
 }
 

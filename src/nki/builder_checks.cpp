@@ -158,11 +158,11 @@ void Builder::track_read(const View& view, int context, int line) {
     if (found.loop >= 0) dependency(view, found, false);
 }
 
-void Builder::track(const Operation& operation, bool requested_associative) {
+void Builder::track(const Operation& operation, AluOp combines) {
     const int context = loops_.context();
-    const bool associative = requested_associative || operation.accumulate;
+    if (operation.accumulate) combines = AluOp::kAdd;
     for (int k = 0; k < operation.sources; ++k) {
-        if (associative && operation.src[k] == operation.dst) continue;
+        if (combines != AluOp::kNone && operation.src[k] == operation.dst) continue;
         track_read(operation.src[k], context, operation.line);
     }
     for (const ScalarOperand* scalar :
@@ -170,9 +170,8 @@ void Builder::track(const Operation& operation, bool requested_associative) {
         if (scalar->vector) track_read(scalar->view, context, operation.line);
     const TensorState& state = states_[operation.dst.tensor];
     if (state.hidden || !loops_.affine_between(state.context, context)) return;
-    const AccessTracker::Conflict found =
-        accesses_.on_write(operation.dst, program_.tensors[operation.dst.tensor], context,
-                           associative, operation.line);
+    const AccessTracker::Conflict found = accesses_.on_write(
+        operation.dst, program_.tensors[operation.dst.tensor], context, combines, operation.line);
     if (found.loop >= 0) dependency(operation.dst, found, true);
 }
 

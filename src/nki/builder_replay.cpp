@@ -5,18 +5,18 @@ namespace accelopt::nki::interp {
 int Builder::enter_loop(const void* statement, LoopKind kind, const std::string& variable,
                         std::int64_t trip_count, int line) {
     const int depth = loops_.enter(statement, kind, variable, trip_count, line);
-    note({TraceEvent::Kind::kEnter, false, false, loops_.innermost_loop()});
+    note({TraceEvent::Kind::kEnter, AluOp::kNone, false, loops_.innermost_loop()});
     return depth;
 }
 
 void Builder::next_iteration() {
     loops_.next_iteration();
-    note({TraceEvent::Kind::kIterate, false, false, -1});
+    note({TraceEvent::Kind::kIterate, AluOp::kNone, false, -1});
 }
 
 void Builder::leave_loop() {
     loops_.leave();
-    note({TraceEvent::Kind::kLeave, false, false, -1});
+    note({TraceEvent::Kind::kLeave, AluOp::kNone, false, -1});
 }
 
 void Builder::watch(bool on) {
@@ -37,17 +37,17 @@ void Builder::repeat_tensor(TensorId like) {
     state.context = loops_.context();
     states_.push_back(state);
     program_.tensors.push_back(std::move(tensor));
-    note({TraceEvent::Kind::kTensor, false, false, -1});
+    note({TraceEvent::Kind::kTensor, AluOp::kNone, false, -1});
 }
 
 void Builder::repeat_operation(Operation operation, const TraceEvent& event) {
     ++program_.replayed;
-    append(std::move(operation), event.associative, event.whole);
+    append(std::move(operation), event.combines, event.whole);
 }
 
 void Builder::repeat_enter(int loop) {
     loops_.enter_again(loop);
-    note({TraceEvent::Kind::kEnter, false, false, loop});
+    note({TraceEvent::Kind::kEnter, AluOp::kNone, false, loop});
 }
 
 }  // namespace accelopt::nki::interp

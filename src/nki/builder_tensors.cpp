@@ -96,7 +96,7 @@ TensorId Builder::allocate(TensorSpec spec) {
     // A tensor of another iteration than the running one, or one that is no tile, is made once.
     if (state.context != loops_.context() || spec.buffer == Buffer::kHbm) refuse_replay();
     program_.tensors.push_back(std::move(tensor));
-    note({TraceEvent::Kind::kTensor, false, false, -1});
+    note({TraceEvent::Kind::kTensor, AluOp::kNone, false, -1});
     return program_.tensors.back().id;
 }
 

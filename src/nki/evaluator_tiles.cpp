@@ -73,6 +73,29 @@ bool is_neutral(AluOp op, double fill) {
     }
 }
 
+/// What iterations may do to one tile in any order: `op` when it is associative and commutative,
+/// kAdd for the subtraction of what an iteration contributes; else kNone.
+AluOp combining(AluOp op) {
+    switch (op) {
+        case AluOp::kSubtract:
+            return AluOp::kAdd;
+        case AluOp::kAdd:
+        case AluOp::kMultiply:
+        case AluOp::kMax:
+        case AluOp::kMin:
+        case AluOp::kAbsMax:
+        case AluOp::kBitwiseAnd:
+        case AluOp::kBitwiseOr:
+        case AluOp::kBitwiseXor:
+        case AluOp::kLogicalAnd:
+        case AluOp::kLogicalOr:
+        case AluOp::kLogicalXor:
+            return op;
+        default:
+            return AluOp::kNone;
+    }
+}
+
 /// True when `request` can write its result straight into `destination`.
 bool retargetable(const OpRequest& request, const Tile& destination) {
     const Shape shape = destination.shape();
@@ -117,7 +140,7 @@ OpRequest Evaluator::resolve_loop_reduce(const OpRequest& request, const Ref<Til
     resolved.sources = 0;
     resolved.src = {};
     resolved.loop_reduce = false;
-    resolved.associative = true;
+    resolved.combines = combining(request.op0);
     const std::optional<double> fill =
         destination ? builder_.fill(destination->tensor) : std::nullopt;
     if (request.first_iteration && (!fill || is_neutral(request.op0, *fill))) {
@@ -239,7 +262,7 @@ void Evaluator::accumulate_into(const Ref<Tile>& destination, Op op, const Value
             return;
         }
     }
-    request.associative = op == Op::kAdd || op == Op::kSubtract || op == Op::kMultiply;
+    request.combines = combining(request.op0);
     request.shape = destination->shape();
     request.dtype = destination->dtype;
     request.add_source(destination);

@@ -345,6 +345,16 @@ Ref<Tile> reshape(Heap& heap, const Tile& tile, const std::vector<std::int64_t>&
     const int first = on_chip ? 1 : 0;
     if (on_chip && (tile.rank == 0 || tile.dims[0].tag != AxisTag::kPartition))
         bad_shape("reshape", tile, shape);
+    const auto leading = std::find_if(shape.begin(), shape.end(), [](auto n) { return n != 1; });
+    if (on_chip && shape[0] == 1 && leading != shape.end() && *leading == tile.dims[0].count)
+        rejected("leading_dimension_of_tensor_must_be_partition",
+                 fmt::format("a reshape of {} to {} puts a dimension in front of the partition "
+                             "dimension",
+                             shape_text(tile.shape()), shape_text(shape)))
+            .shape(tile.shape())
+            .shape(shape)
+            .remedy("add dimensions behind the partition dimension")
+            .raise();
     if (on_chip && shape[0] != tile.dims[0].count)
         rejected("partition_reshape",
                  fmt::format("a reshape of {} to {} would move elements between partitions",

@@ -71,8 +71,17 @@ Draft make_draft(const Tile& tile, std::int64_t free_elements, const std::string
         const TileDim& lead = tile.dims[0];
         if (lead.tag == AxisTag::kBlock)
             no_tile(tile, name, "a block dimension is in front of the partition dimension");
+        if (lead.tag == AxisTag::kMixed && lead.count > 1)
+            no_tile(tile, name, "its first dimension is not the partition dimension alone");
         if (lead.tag != AxisTag::kPartition && lead.count > 1)
-            no_tile(tile, name, "its first dimension is not the partition dimension");
+            rejected(
+                "leading_dimension_of_tensor_must_be_partition",
+                fmt::format("the leading dimension of '{}' is not its partition dimension", name))
+                .shape(tile.shape())
+                .remedy(
+                    "keep a slice of the partition dimension in front (t[p:p+1, ...]); blocks "
+                    "go to a free dimension, or in front of nl.par_dim(...)")
+                .raise();
         if (lead.tag == AxisTag::kPartition && lead.count > 1 && lead.stride != free_elements)
             rejected("partition_step", fmt::format("'{}' skips partitions", name))
                 .shape(tile.shape())

@@ -274,6 +274,45 @@ class Linter {
         report("error", std::move(finding), reached);
     }
 
+    /// The argument of a call to an API, by name or position; nullptr: not given.
+    const Node* argument(const Node& node, const ApiParameters& parameters,
+                         const char* name) const {
+        for (std::size_t k = 0; k < node.keywords.size(); ++k)
+            if (node.keywords[k] >= 0 && text(node.keywords[k]) == name)
+                return node.kids[node.kids.size() - node.keywords.size() + k];
+        const int position = parameters.find(name);
+        const std::size_t given = node.kids.size() - 1 - node.keywords.size();
+        if (position < 0 || static_cast<std::size_t>(position) >= given) return nullptr;
+        return node.kids[static_cast<std::size_t>(position) + 1];
+    }
+
+    bool calls(const Node& node, const char* api) const {
+        if (node.kind != NodeKind::kCall) return false;
+        const std::optional<Value> callee = resolve(*node.kids[0]);
+        return callee && callee->is(Kind::kApi) &&
+               interp::nki1_api()[callee->integer()].name == std::string_view(api);
+    }
+
+    /// Block dimensions: compilers since SDK 2.23 warn of them (NKI release notes), later ones
+    /// refuse them (nki.errors).
+    void block_dimensions(const Node& node, const ApiParameters& parameters, bool reached) {
+        const Node* shape = argument(node, parameters, "shape");
+        if (shape == nullptr || (shape->kind != NodeKind::kTuple && shape->kind != NodeKind::kList))
+            return;
+        const auto marked = std::find_if(shape->kids.begin(), shape->kids.end(),
+                                         [this](const Node* n) { return calls(*n, "nl.par_dim"); });
+        if (marked == shape->kids.end() || marked == shape->kids.begin()) return;
+        const Node* buffer = argument(node, parameters, "buffer");
+        if (buffer != nullptr && buffer->kind == NodeKind::kAttribute &&
+            text(buffer->name).find("hbm") != std::string::npos)
+            return;
+        Finding finding = at(node, "", "leading_dimension_of_tensor_must_be_partition",
+                             "block dimensions in front of nl.par_dim are deprecated");
+        finding.remedy =
+            "put the blocks behind the partition dimension, or create the tile inside the loop";
+        report("warning", std::move(finding), reached);
+    }
+
     void call(const Node& node, bool reached) {
         const std::optional<Value> callee = resolve(*node.kids[0]);
         const Node& place = *node.kids[0];
@@ -294,6 +333,7 @@ class Linter {
             return;
         }
         const ApiParameters& parameters = interp::nki1_api().parameters(callee->integer());
+        block_dimensions(node, parameters, reached);
         std::vector<std::string> names;
         for (const auto& parameter : parameters.list) names.push_back(parameter.name);
         for (std::size_t k = 0; k < node.keywords.size(); ++k) {

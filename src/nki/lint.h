@@ -30,8 +30,9 @@ std::optional<Finding> check_rules(const Module& module);
 
 /// Everything that the text alone shows, sorted by line: the rules above; undefined names, unknown
 /// or unsupported functions of NKI and numpy and their unknown keywords, with the nearest name;
-/// Python that is not supported. What is wrong in a function that nothing reaches from a kernel is
-/// a warning, and so is the function itself (unused_code).
+/// Python that is not supported; block dimensions, of which compilers warn. What is wrong in a
+/// function that nothing reaches from a kernel is a warning, and so is the function itself
+/// (unused_code).
 std::vector<LintFinding> lint(const Module& module);
 
 }  // namespace accelopt::nki

@@ -92,8 +92,7 @@ bool Replay::same_tensor(TensorId a, TensorId b) const {
 }
 
 bool Replay::same_event(const TraceEvent& a, const TraceEvent& b) const {
-    return a.kind == b.kind && a.associative == b.associative && a.whole == b.whole &&
-           a.loop == b.loop;
+    return a.kind == b.kind && a.combines == b.combines && a.whole == b.whole && a.loop == b.loop;
 }
 
 /// Compares iterations 1 and 2.

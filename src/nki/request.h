@@ -36,9 +36,11 @@ struct OpRequest {
     bool stationary_onezero = false;
     bool moving_onezero = false;
     bool implicit = false;
-    bool associative = false;  ///< updates its destination in place (+=, loop_reduce): iterations
-                               ///< of an affine_range may share the destination
-    std::uint8_t axes = 0;     ///< kReduce: bit d = dim d of the source as written is reduced
+    /// Combines its result with what the destination holds (+=, loop_reduce): iterations of an
+    /// affine_range may share a destination that all of them combine by this one operation.
+    /// kSubtract counts as kAdd; kBypass: a scatter, whose elements the data choose.
+    AluOp combines = AluOp::kNone;
+    std::uint8_t axes = 0;  ///< kReduce: bit d = dim d of the source as written is reduced
     std::uint8_t sources = 0;
     std::array<Ref<Tile>, 3> src;
     ScalarRequest scale;

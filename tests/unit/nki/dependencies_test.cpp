@@ -37,16 +37,36 @@ TEST_CASE("iterations of an affine_range may not share a written region", "[nki]
     CHECK(looped("affine_range", "    s[:, i % 2:i % 2 + 1] = nl.exp(t[:, 0:1])\n") == kCarried);
 }
 
-TEST_CASE("associative updates are no dependency, reading them is", "[nki][dependencies]") {
+TEST_CASE("associative updates are no dependency, reading them is", "[nki][dependencies][N12]") {
     CHECK(looped("affine_range", "    s += t\n") == "ok");
     CHECK(looped("affine_range", "    s += nl.exp(t)\n    s += 1.0\n") == "ok");
+    CHECK(looped("affine_range", "    s += t\n    s -= 1.0\n") == "ok");
+    CHECK(looped("affine_range", "    s *= t\n    s *= 2.0\n") == "ok");
     CHECK(looped("affine_range", "    s += t\n    u = nl.exp(s)\n") == kCarried);
     CHECK(looped("sequential_range", "    s += t\n    u = nl.exp(s)\n") == "ok");
     CHECK(looped("affine_range", "    s += t\n    s[...] = nl.exp(t)\n") == kCarried);
     CHECK(looped("affine_range", "    s += nl.multiply(s, 0.5)\n") == kCarried);
+    CHECK(looped("affine_range", "    s[...] = s + t\n") == kCarried);
     CHECK(looped("affine_range",
                  "    s[:, 0:1] = nl.loop_reduce(t[:, 0:1], op=nl.add, "
                  "loop_indices=[i])\n") == "ok");
+    CHECK(looped("affine_range",
+                 "    s[:, 0:1] = nl.loop_reduce(t[:, 0:1], op=nl.power, "
+                 "loop_indices=[i])\n") == kCarried);
+}
+
+TEST_CASE("updates by different operations depend on each other", "[nki][dependencies][N12]") {
+    // s = (s + t) * 0.5 in every iteration: a recurrence, whichever way it is spelled.
+    CHECK(looped("affine_range", "    s += t\n    s *= 0.5\n") == kCarried);
+    CHECK(looped("affine_range", "    s *= 0.5\n    s += t\n") == kCarried);
+    CHECK(looped("affine_range", "    s /= t\n") == kCarried);
+    CHECK(looped("sequential_range", "    s += t\n    s *= 0.5\n") == "ok");
+    CHECK(looped("affine_range",
+                 "    s[...] = nl.loop_reduce(t, op=nl.maximum, loop_indices=[i])\n"
+                 "    s += t\n") == kCarried);
+    // The oldest update counts as much as the newest.
+    CHECK(looped("affine_range", "    s += t\n    if i == 3:\n        s[...] = nl.copy(t)\n") ==
+          kCarried);
 }
 
 TEST_CASE("a scan hidden in an affine_range is found", "[nki][dependencies]") {

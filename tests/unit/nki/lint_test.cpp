@@ -95,6 +95,21 @@ TEST_CASE("what no kernel reaches is warned about only", "[nki][lint]") {
                            "    return x\n") == "warning unused_code 8\nwarning unknown_api 9\n");
 }
 
+TEST_CASE("block dimensions are warned about as compilers do", "[nki][lint]") {
+    const auto made = [](const std::string& call) {
+        return verdicts(kHead + "@nki.jit\ndef kernel(x):\n    t = nl." + call +
+                        "\n    return t\n");
+    };
+    const std::string warning = "warning leading_dimension_of_tensor_must_be_partition 8\n";
+    CHECK(made("ndarray((4, nl.par_dim(128), 512))") == warning);
+    CHECK(made("zeros(shape=(2, 4, nl.par_dim(128), 512), dtype=np.float32, buffer=nl.psum)") ==
+          warning);
+    CHECK(made("ndarray((nl.par_dim(128), 4, 512))") == "");
+    CHECK(made("ndarray((4, 128, 512), buffer=nl.sbuf)") == "");
+    CHECK(made("ndarray((4, nl.par_dim(128), 512), buffer=nl.shared_hbm)") == "");
+    CHECK(made("ndarray((4, nl.par_dim(128), 512), np.float32, buffer=nl.hbm)") == "");
+}
+
 TEST_CASE("rules on the syntax tree have an id and a line", "[nki][lint][N04][X08][X17][X19]") {
     CHECK(rule("import os\n")->code == "forbidden_api");
     CHECK(rule(kernel("    if x.shape[0] == 1:\n        from time import time\n"))->line == 9);

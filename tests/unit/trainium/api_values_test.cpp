@@ -255,6 +255,8 @@ TEST_CASE("an update of SBUF in affine_range is associative, other uses are a de
               .verdict == "rejected/unexpected_output_dependencies");
     CHECK(value(start + "for i in nl.sequential_range(3):\n    s[...] = s + nl.load(x0)\n" + rest,
                 inputs) == Numbers{0, 3, 6, 9});
+    CHECK(value(start + "for i in nl.affine_range(3):\n    s += nl.load(x0)\n" + rest, inputs) ==
+          Numbers{0, 3, 6, 9});
     CHECK(value(output("(2, 2)") + "p = nl.zeros((2, 2), dtype=nl.float32, buffer=nl.psum)\n"
                                    "for i in nl.affine_range(3):\n    t = nl.load(x0)\n"
                                    "    p += nisa.nc_matmul(t, t)\nnl.store(y, p)\nreturn y",
