@@ -10,6 +10,7 @@ namespace accelopt::trainium {
 struct Machine {
     std::string name;  ///< "trn1"
     std::string hash;  ///< of the description file, first 12 digits
+    int core_version = 0;  ///< NeuronCore generation: decides what the language refuses
     // Memories
     int partitions = 0;
     std::int64_t sbuf_partition_bytes = 0;
@@ -26,6 +27,7 @@ struct Machine {
     double gpsimd_ghz = 0;
     // TensorE
     double tensor_fp32_passes = 0;
+    double tensor_fp32_transpose_passes = 0;
     double tensor_onezero_passes = 0;
     double tensor_bf16_passes = 0;
     double tensor_overhead_columns = 0;
@@ -39,6 +41,9 @@ struct Machine {
     double tensor_tensor_psum_factor = 0;
     double tensor_tensor_two_byte_factor = 0;
     double gpsimd_tensor_tensor_factor = 0;
+    double vector_copy_factor = 0;           ///< copies and tensor_scalar, SBUF to SBUF
+    double vector_copy_two_byte_factor = 0;  ///< the same, all operands of two bytes, contiguous
+    double vector_copy_two_byte_strided_factor = 0;  ///< strided, or one operand in PSUM
     double reciprocal_factor = 0;
     double scan_factor = 0;
     // DMA

@@ -26,6 +26,7 @@ struct MachineField {
 /// Every numeric member of Machine: the loader reads these keys and no others, so that a missing
 /// or an unknown key is detected without this folder knowing YAML.
 inline constexpr std::array kMachineFields{
+    MachineField{"core_version", &Machine::core_version},
     MachineField{"partitions", &Machine::partitions},
     MachineField{"sbuf_partition_bytes", &Machine::sbuf_partition_bytes},
     MachineField{"psum_partition_bytes", &Machine::psum_partition_bytes},
@@ -38,6 +39,7 @@ inline constexpr std::array kMachineFields{
     MachineField{"scalar_ghz", &Machine::scalar_ghz},
     MachineField{"gpsimd_ghz", &Machine::gpsimd_ghz},
     MachineField{"tensor_fp32_passes", &Machine::tensor_fp32_passes},
+    MachineField{"tensor_fp32_transpose_passes", &Machine::tensor_fp32_transpose_passes},
     MachineField{"tensor_onezero_passes", &Machine::tensor_onezero_passes},
     MachineField{"tensor_bf16_passes", &Machine::tensor_bf16_passes},
     MachineField{"tensor_overhead_columns", &Machine::tensor_overhead_columns, true},
@@ -50,6 +52,10 @@ inline constexpr std::array kMachineFields{
     MachineField{"tensor_tensor_psum_factor", &Machine::tensor_tensor_psum_factor},
     MachineField{"tensor_tensor_two_byte_factor", &Machine::tensor_tensor_two_byte_factor},
     MachineField{"gpsimd_tensor_tensor_factor", &Machine::gpsimd_tensor_tensor_factor},
+    MachineField{"vector_copy_factor", &Machine::vector_copy_factor},
+    MachineField{"vector_copy_two_byte_factor", &Machine::vector_copy_two_byte_factor},
+    MachineField{"vector_copy_two_byte_strided_factor",
+                 &Machine::vector_copy_two_byte_strided_factor},
     MachineField{"reciprocal_factor", &Machine::reciprocal_factor},
     MachineField{"scan_factor", &Machine::scan_factor},
     MachineField{"dma_queues", &Machine::dma_queues},

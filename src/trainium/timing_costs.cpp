@@ -48,6 +48,31 @@ bool reads_psum(const Instruction& instruction, const Stream& stream) {
     return false;
 }
 
+/// True when an operand is one run of elements in each partition.
+bool is_contiguous(const Operand& operand, std::int32_t bytes) {
+    return operand.byte_hi - operand.byte_lo == bytes;
+}
+
+/// Cycles per free element of copies and tensor_scalar on VectorE: NeuronCore-v3 has performance
+/// modes by element size, memory and access pattern (docs arch, Vector Engine performance mode).
+double vector_copy_factor(const Instruction& instruction, const Stream& stream,
+                          const Machine& machine) {
+    if (instruction.sources < 1) return 1.0;
+    const bool from_sbuf = stream.tiles[instruction.src[0].tile].buffer == nki::Buffer::kSbuf;
+    const bool to_sbuf = stream.tiles[instruction.dst.tile].buffer == nki::Buffer::kSbuf;
+    const bool contiguous = is_contiguous(instruction.src[0], instruction.read_bytes) &&
+                            is_contiguous(instruction.dst, instruction.write_bytes);
+    const std::int64_t two_bytes = std::int64_t{2} * instruction.n;
+    const bool two_byte =
+        instruction.read_bytes == two_bytes && instruction.write_bytes == two_bytes;
+    if (!two_byte) return from_sbuf && to_sbuf && contiguous ? machine.vector_copy_factor : 1.0;
+    if (from_sbuf && to_sbuf) {
+        return contiguous ? machine.vector_copy_two_byte_factor
+                          : machine.vector_copy_two_byte_strided_factor;
+    }
+    return contiguous && (from_sbuf || to_sbuf) ? machine.vector_copy_two_byte_strided_factor : 1.0;
+}
+
 /// Cycles per free element on VectorE.
 double vector_factor(const Instruction& instruction, const Stream& stream, const Machine& machine) {
     switch (instruction.op) {
@@ -55,6 +80,9 @@ double vector_factor(const Instruction& instruction, const Stream& stream, const
             if (reads_psum(instruction, stream)) return machine.tensor_tensor_psum_factor;
             return instruction.four_byte ? machine.tensor_tensor_sbuf_factor
                                          : machine.tensor_tensor_two_byte_factor;
+        case StreamOp::kCopy:
+        case StreamOp::kTensorScalar:
+            return vector_copy_factor(instruction, stream, machine);
         case StreamOp::kReciprocal:
             return machine.reciprocal_factor;
         case StreamOp::kScan:
@@ -67,7 +95,8 @@ double vector_factor(const Instruction& instruction, const Stream& stream, const
 double matmul_ns(const Instruction& instruction, const Machine& machine) {
     double passes = machine.tensor_bf16_passes;
     if (instruction.four_byte) {
-        passes = machine.tensor_fp32_passes;
+        passes = instruction.op == StreamOp::kTranspose ? machine.tensor_fp32_transpose_passes
+                                                        : machine.tensor_fp32_passes;
         if (instruction.onezero && instruction.op != StreamOp::kTranspose)
             passes = std::min(passes, machine.tensor_onezero_passes);
     }

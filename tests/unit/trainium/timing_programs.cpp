@@ -13,6 +13,7 @@ using nki::View;
 
 Machine trn1() {
     static const std::map<std::string, double> kValues = {
+        {"core_version", 2},
         {"partitions", 128},
         {"sbuf_partition_bytes", 192 * 1024},
         {"psum_partition_bytes", 16 * 1024},
@@ -25,6 +26,7 @@ Machine trn1() {
         {"scalar_ghz", 1.4},
         {"gpsimd_ghz", 1.4},
         {"tensor_fp32_passes", 4},
+        {"tensor_fp32_transpose_passes", 4},
         {"tensor_onezero_passes", 2},
         {"tensor_bf16_passes", 1},
         {"tensor_overhead_columns", 80},
@@ -37,6 +39,9 @@ Machine trn1() {
         {"tensor_tensor_psum_factor", 1},
         {"tensor_tensor_two_byte_factor", 1},
         {"gpsimd_tensor_tensor_factor", 2},
+        {"vector_copy_factor", 1},
+        {"vector_copy_two_byte_factor", 1},
+        {"vector_copy_two_byte_strided_factor", 1},
         {"reciprocal_factor", 2.6},
         {"scan_factor", 2},
         {"dma_queues", 16},
