@@ -271,6 +271,9 @@ def forward(*inputs):
         CHECK(timed.outcome == Outcome::kOk);
         CHECK(timed.problem == "mamba");
         CHECK(timed.rule == "conditioned");
+        CHECK_FALSE(timed.measured.has_value());  // not the suite's own kernel
+        small.write("kernels/mamba_0.py", good);
+        CHECK(small.baseline("mamba", request).measured.has_value());
         request.values = true;
         const EvaluationReply wrong =
             small.evaluate("mamba", replaced(good, "nl.exp", "nl.sin"), request);
