@@ -3,6 +3,12 @@
 #include <algorithm>
 
 namespace accelopt::nki::interp {
+namespace {
+
+/// False for most regions that share nothing: what is worth a comparison.
+bool hulls_meet(const Region& a, const Region& b) { return a.start < b.end && b.start < a.end; }
+
+}  // namespace
 
 AccessTracker::Record* AccessTracker::Records::same(const Record& like) {
     const auto equal = [&](const Record& record) {
@@ -84,6 +90,7 @@ AccessTracker::Conflict AccessTracker::on_write(const View& view, const Tensor& 
     Conflict found;
     const auto conflicts = [&](const Record& record) {
         // What is no conflict, wherever it is, is not compared.
+        if (!hulls_meet(record.region, fresh.region)) return false;
         if (record.context == context && record.earlier.empty()) return false;
         if (!overlaps_(record.region, fresh.region)) return false;
         found = conflict(record, context);
@@ -109,6 +116,7 @@ AccessTracker::Conflict AccessTracker::on_read(const View& view, const Tensor& t
     Record fresh{region_of(view, tensor), 0, context, line, AluOp::kNone, {}};
     Conflict found;
     if (tile.writes.any_near(fresh.region, overlaps_, [&](const Record& record) {
+            if (!hulls_meet(record.region, fresh.region)) return false;
             if (record.context == context && record.earlier.empty()) return false;
             if (!overlaps_(record.region, fresh.region)) return false;
             found = conflict(record, context);

@@ -95,9 +95,10 @@ Region region_of(const View& view, const Tensor& tensor) {
 }
 
 void Overlaps::exceeded() const {
-    exhausted("steps", fmt::format("telling apart what iterations of affine_range loops access "
-                                   "takes more than {} steps",
-                                   limit_))
+    exhausted("steps",
+              fmt::format("telling apart the parts of tensors that are accessed takes more than {} "
+                          "steps",
+                          limit_))
         .limit(limit_)
         .remedy("access fewer different parts of a tensor, or use nl.sequential_range")
         .raise();

@@ -125,7 +125,7 @@ StreamOp stream_op(Opcode opcode) {
 class Lowering {
   public:
     Lowering(const nki::Program& program, const Machine& machine)
-        : program_(program), machine_(machine) {}
+        : program_(program), machine_(machine), first_block_(program.tensors.size(), -1) {}
 
     Stream run() {
         const auto count = static_cast<std::int32_t>(program_.operations.size());
@@ -179,8 +179,8 @@ class Lowering {
         const std::int64_t block = t.buffer == nki::Buffer::kHbm ? 0 : std::int64_t{view.block};
         const auto key = std::pair(view.tensor, block);
         if (last_tile_ >= 0 && last_key_ == key) return alias_[last_tile_];
-        const auto [it, added] = tiles_.try_emplace(key, 0);
-        if (added) {
+        std::int32_t& id = tile_id(t, view.tensor, block);
+        if (id < 0) {
             Tile tile;
             tile.buffer = t.buffer;
             tile.read_only =
@@ -194,11 +194,26 @@ class Lowering {
                     narrow32(std::max<std::int64_t>(4, t.free_elements * nki::size_of(t.dtype)));
                 tile.partitions = narrow32(t.partitions);
             }
-            it->second = add_tile(tile);
+            id = add_tile(tile);
         }
         last_key_ = key;
-        last_tile_ = it->second;
-        return alias_[it->second];
+        last_tile_ = id;
+        return alias_[id];
+    }
+
+    /// The place of a tile's number, -1 until it has one: by block in a table as long as tensors
+    /// and table are of common sizes, else in a map.
+    std::int32_t& tile_id(const nki::Tensor& tensor, nki::TensorId id, std::int64_t block) {
+        constexpr std::int64_t kMostBlocks = 4096;
+        constexpr std::size_t kLongestTable = std::size_t{1} << 24;
+        std::int32_t& first = first_block_[static_cast<std::size_t>(id)];
+        if (first < 0 && tensor.blocks <= kMostBlocks && table_.size() < kLongestTable) {
+            first = static_cast<std::int32_t>(table_.size());
+            table_.resize(table_.size() + static_cast<std::size_t>(tensor.blocks), -1);
+        }
+        if (first < 0 || block < 0 || block >= tensor.blocks)
+            return tiles_.try_emplace(std::pair(id, block), -1).first->second;
+        return table_[static_cast<std::size_t>(first + block)];
     }
 
     Operand operand(const View& view) {
@@ -498,6 +513,8 @@ class Lowering {
     const nki::Program& program_;
     const Machine& machine_;
     Stream stream_;
+    std::vector<std::int32_t> first_block_;  ///< per tensor: into table_; -1: not there
+    std::vector<std::int32_t> table_;        ///< tiles by tensor and block; -1: none yet
     std::unordered_map<std::pair<nki::TensorId, std::int64_t>, std::int32_t, KeyHash> tiles_;
     std::unordered_map<std::int64_t, std::int32_t> sites_;
     std::unordered_map<std::uint64_t, std::int32_t> broadcasts_;
