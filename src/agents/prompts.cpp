@@ -15,22 +15,22 @@ namespace {
 /// The templates of one role and the placeholders that its request has values for.
 struct RoleTemplates {
     const char* role;
-    std::vector<std::string> placeholders;   ///< each must be used
-    std::vector<std::string> optional = {};  ///< may be used
+    std::vector<std::string> placeholders;
+    std::vector<std::string> optional;  ///< that the templates may leave out
 };
 
 const std::array<RoleTemplates, 4>& role_templates() {
     static const std::array<RoleTemplates, 4> kRoles = {{
         {"planner",
-         {"api_entries", "experiences", "input_shapes", "kernel", "nki_rules", "problem", "profile",
-          "reference"},
-         {"analysis"}},
+         {"experiences", "input_shapes", "kernel", "nki_rules", "problem", "profile", "reference"},
+         {"analysis", "api", "api_entries"}},
         {"executor",
-         {"api_entries", "input_shapes", "kernel", "nki_rules", "plan", "problem", "reference"}},
+         {"input_shapes", "kernel", "nki_rules", "plan", "problem", "reference"},
+         {"api", "api_entries"}},
         {"fixer",
-         {"api_entries", "diagnostics", "input_shapes", "kernel", "nki_rules", "problem",
-          "reference"}},
-        {"summarizer", {"fast_kernel", "problem", "slow_kernel", "speedup"}},
+         {"diagnostics", "input_shapes", "kernel", "nki_rules", "problem", "reference"},
+         {"api", "api_entries"}},
+        {"summarizer", {"fast_kernel", "problem", "slow_kernel", "speedup"}, {}},
     }};
     return kRoles;
 }
@@ -94,13 +94,14 @@ Prompts::Prompts(const std::string& folder) {
     }
     for (const auto& role : role_templates()) {
         std::set<std::string> unused(role.placeholders.begin(), role.placeholders.end());
+        std::vector<std::string> known = role.placeholders;
+        known.insert(known.end(), role.optional.begin(), role.optional.end());
+        std::sort(known.begin(), known.end());
         std::string last_line;
         for (const char* part : {".system", ".user"}) {
             const std::string name = std::string(role.role) + part;
             const std::string path = path_of(name);
             const std::string text = read_template(path);
-            std::vector<std::string> known = role.placeholders;
-            known.insert(known.end(), role.optional.begin(), role.optional.end());
             for (const auto& placeholder : find_placeholders(text, path)) {
                 check_known(placeholder, known, path, text);
                 unused.erase(placeholder.name);
