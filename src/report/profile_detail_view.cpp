@@ -15,6 +15,7 @@ using protocol::Profile;
 using protocol::ProfileDetail;
 
 constexpr std::size_t kShortestSource = 16;
+constexpr double kWorthARow = 0.0005;  ///< of the latency: less would be shown as 0.0 %
 
 struct EngineColumn {
     const char* title;
@@ -177,16 +178,23 @@ std::string critical_path_table(const Profile& profile, const ProfileViewOptions
     const ProfileDetail& detail = *profile.detail;
     Columns table({"ms", "%", "on", "line", "operation", "steps", "what the next waits for"},
                   {true, true, false, true, false, true, false});
+    int more = detail.critical_parts_left_out;
+    double more_ms = detail.critical_left_out_ms;
     for (const auto& part : detail.critical_path) {
+        if (part.ms < kWorthARow * profile.latency.value_or(0)) {
+            ++more;
+            more_ms += part.ms;
+            continue;
+        }
         table.add({fmt::format("{:.3f}", part.ms), share_of(part.ms, profile),
                    part.unit.empty() ? "-" : part.unit, line_number(part.line), part.operation,
                    fmt::format("{}", part.steps), cause_text(part.cause)});
     }
     std::string text = heading("critical path, what the latency is made of", options) +
                        table.render(options.style);
-    if (detail.critical_parts_left_out > 0) {
-        text += fmt::format("  ... and {} more parts, {:.3f} ms together (all: --full)\n",
-                            detail.critical_parts_left_out, detail.critical_left_out_ms);
+    if (more > 0) {
+        text += fmt::format("  ... and {} more parts, {:.3f} ms together (all: --json --full)\n",
+                            more, more_ms);
     }
     return text;
 }

@@ -100,6 +100,7 @@ protocol::EvaluationReply detailed_reply() {
                     {2, "spill of x", 1, 0.125, 0, 0, 0, 0, 0.1, 4096}};
     detail.lines_left_out = 2;
     detail.critical_path = {{2, "nl.load", "DMA", "queue", 30, 0.7},
+                            {3, "nl.exp", "ACT", "operand", 1, 0.0001},
                             {0, "start-up", "", "startup", 1, 0.015}};
     detail.critical_parts_left_out = 4;
     detail.critical_left_out_ms = 0.05;
@@ -133,7 +134,7 @@ TEST_CASE("The view shows path, tensors, occupancy and roofline, and fits its wi
     for (const int width : {70, 80, 120}) {
         const std::string view = profile_view(detailed_reply(), {"k", kSource, {width, false}});
         CHECK_THAT(view, Catch::Contains("the queues are full"));
-        CHECK_THAT(view, Catch::Contains("4 more parts, 0.050 ms together"));
+        CHECK_THAT(view, Catch::Contains("5 more parts, 0.050 ms together"));
         CHECK_THAT(view, Catch::Contains("3.0x"));
         CHECK_THAT(view, Catch::Contains("| ▄█|"));
         CHECK_THAT(view, Catch::Contains("peak 96.0 at 0.500 ms, mean 48.0 of 192.0 KiB"));
