@@ -14,6 +14,7 @@ using Action = std::function<ExitCode()>;
 void add_run(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
 void add_profile(CLI::App& app, Action& action);
+void add_calibrate(CLI::App& app, Action& action);
 void add_check(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
 void add_recover(CLI::App& app, Action& action);

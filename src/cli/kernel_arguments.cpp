@@ -174,6 +174,24 @@ NamedArgument parse_literal_argument(const std::string& text) {
     return {name, to_argument(std::move(*value))};
 }
 
+std::vector<NamedArgument> parse_argument_list(const std::string& text) {
+    std::vector<NamedArgument> arguments;
+    std::set<std::string> names;
+    for (const std::string& part : split(text, ';')) {
+        const std::string argument = trimmed(part);
+        const std::string value = trimmed(argument.substr(argument.find('=') + 1));
+        // A tensor is a dtype with extents; a list literal starts with its bracket.
+        const bool tensor = !value.empty() && value.back() == ']' && value.front() != '[';
+        arguments.push_back(tensor ? parse_tensor_argument(argument)
+                                   : parse_literal_argument(argument));
+        if (!names.insert(arguments.back().name).second) {
+            throw Error(ErrorSource::kUser, "kernel_argument",
+                        "argument '" + arguments.back().name + "' is given twice");
+        }
+    }
+    return arguments;
+}
+
 void KernelArgumentOptions::add_to(CLI::App& command) {
     command_ = &command;
     command.add_option("--entry", entry_, "kernel function (found by rule: the one with @nki.jit)");

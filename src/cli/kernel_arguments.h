@@ -24,6 +24,10 @@ NamedArgument parse_tensor_argument(const std::string& text);
 /// Throws Error(kUser, "kernel_argument").
 NamedArgument parse_literal_argument(const std::string& text);
 
+/// Parses "x=float32[128,512]; eps=1e-5": tensors and literals, in positional order. Throws
+/// Error(kUser, "kernel_argument"), also for a name given twice.
+std::vector<NamedArgument> parse_argument_list(const std::string& text);
+
 /// The options --entry, --grid, --input and --kwarg of a subcommand that takes any kernel.
 class KernelArgumentOptions {
   public:

@@ -33,6 +33,7 @@ int main(int argc, char** argv) {
     cli::add_run(app, action);
     cli::add_bench(app, action);
     cli::add_profile(app, action);
+    cli::add_calibrate(app, action);
     cli::add_check(app, action);
     cli::add_report(app, action);
     cli::add_recover(app, action);

@@ -13,6 +13,8 @@ namespace accelopt::eval {
 
 /// Loads configs/hardware/TARGET.yaml, or the file when `target` is a path.
 trainium::Machine load_machine(const std::string& target);
+/// The description file of a target: configs/hardware/TARGET.yaml, or the file that it names.
+std::string machine_file(const std::string& target);
 
 struct EvaluatorOptions {
     std::string cache_directory;  ///< reference cache; "" = private to the process, no sharing

@@ -10,9 +10,7 @@
 
 namespace accelopt::eval {
 
-namespace {
-
-std::string file_of(const std::string& target) {
+std::string machine_file(const std::string& target) {
     const bool is_path = target.find('/') != std::string::npos ||
                          (target.size() > 5 && target.substr(target.size() - 5) == ".yaml");
     if (is_path) return target;
@@ -24,10 +22,8 @@ std::string file_of(const std::string& target) {
     return data_root() + "/configs/hardware/" + target + ".yaml";
 }
 
-}  // namespace
-
 trainium::Machine load_machine(const std::string& target) {
-    const std::string file = file_of(target);
+    const std::string file = machine_file(target);
     std::string text;
     try {
         text = read_file(file);

@@ -16,7 +16,7 @@ inline nki::TraceOptions trace_options(const trainium::Machine& machine) {
     options.limits.sbuf_partition_bytes = machine.sbuf_partition_bytes;
     options.limits.psum_partition_bytes = machine.psum_partition_bytes;
     options.limits.psum_bank_bytes = machine.psum_bank_bytes;
-    options.core_version = machine.name == "trn1" || machine.name == "inf2" ? 2 : 3;
+    options.core_version = machine.core_version;
     return options;
 }
 

@@ -175,6 +175,7 @@ void Builder::start_groups() {
     constexpr std::size_t kMost = 4096;  // beyond, a product adds to what is there
     if (!open_groups_) return;
     std::map<std::pair<TensorId, std::int64_t>, std::vector<Region>> groups;
+    Overlaps overlap(limits_.comparisons);
     for (Operation& operation : program_.operations) {
         const View& to = operation.dst;
         if (!states_[to.tensor].open) continue;
@@ -183,7 +184,7 @@ void Builder::start_groups() {
         bool known = false;
         bool touched = written.size() >= kMost;
         for (std::size_t k = 0; k < written.size() && !known; ++k) {
-            known = written[k].hash == region.hash;
+            known = written[k] == region;
             touched = touched || overlap(written[k], region);
         }
         if (known) continue;

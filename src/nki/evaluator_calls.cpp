@@ -81,6 +81,7 @@ Value Evaluator::evaluate_call(const Node& node) {
         refuse_replay();
     if (callee.is(Kind::kApi) && !node.spread)
         return call_api(static_cast<int>(callee.integer()), node);
+    if (node.replay_masked) refuse_replay();
     std::vector<Value> arguments;
     Keywords keywords;
     const std::size_t positional = node.kids.size() - node.keywords.size();
@@ -128,6 +129,7 @@ Value Evaluator::call_api(int index, const Node& node) {
     ApiCall call(*this, index);
     for (std::size_t k = 1; k < node.kids.size(); ++k)
         call.arguments()[node.cached_binding[k - 1]] = evaluate(*node.kids[k]);
+    if (node.replay_masked) note_margins(call.arguments()[table_.parameters(index).mask]);
     const Restore<int> restore(api_);
     api_ = index;
     line_ = node.line;
@@ -140,6 +142,16 @@ Value Evaluator::call_api(int index, const Node& node) {
                  fmt::format("{} is called outside of a kernel", entry.name))
             .raise();
     return run_handler(call);
+}
+
+void Evaluator::note_margins(const Value& mask) {
+    if (mask.is(Kind::kMask)) {
+        const MaskExpr& expr = mask.as<Mask>().expr;
+        for (const AffineExpr& term : expr.terms) builder_.note_margin(term.minimum());
+        if (expr.never) builder_.note_margin(-1);
+    } else {
+        builder_.note_margin(mask.is(Kind::kBool) && mask.integer() != 0 ? 0 : -1);
+    }
 }
 
 Value Evaluator::run_handler(ApiCall& call) {

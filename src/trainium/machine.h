@@ -10,6 +10,7 @@ namespace accelopt::trainium {
 struct Machine {
     std::string name;  ///< "trn1"
     std::string hash;  ///< of the description file, first 12 digits
+    int core_version = 0;  ///< NeuronCore generation: decides what the language refuses
     // Memories
     int partitions = 0;
     std::int64_t sbuf_partition_bytes = 0;
@@ -26,6 +27,7 @@ struct Machine {
     double gpsimd_ghz = 0;
     // TensorE
     double tensor_fp32_passes = 0;
+    double tensor_fp32_transpose_passes = 0;
     double tensor_onezero_passes = 0;
     double tensor_bf16_passes = 0;
     double tensor_overhead_columns = 0;
@@ -39,12 +41,16 @@ struct Machine {
     double tensor_tensor_psum_factor = 0;
     double tensor_tensor_two_byte_factor = 0;
     double gpsimd_tensor_tensor_factor = 0;
+    double vector_copy_factor = 0;           ///< copies and tensor_scalar, SBUF to SBUF
+    double vector_copy_two_byte_factor = 0;  ///< the same, all operands of two bytes, contiguous
+    double vector_copy_two_byte_strided_factor = 0;  ///< strided, or one operand in PSUM
     double reciprocal_factor = 0;
     double scan_factor = 0;
     // DMA
     int dma_queues = 0;
     double dma_queue_bytes_per_ns = 0;
     double dma_descriptor_ns = 0;
+    double dma_descriptor_min_ns = 0;
     double dma_fixed_ns = 0;
     int dma_rows_per_queue = 0;
     double dma_far_stride_bytes = 0;
@@ -56,9 +62,12 @@ struct Machine {
     int engine_window = 0;
     int dma_window = 0;
     int rotation_extra_buffers = 0;
+    int psum_reserved_banks = 0;  ///< left to the oldest instruction by those that overtake it
     // Compiler
     std::int64_t hoist_partition_bytes = 0;     ///< SBUF-fit test of hoisted arrays
+    double hoist_spilled_gain = 0;              ///< above: hoisted and spilled all the same
     std::int64_t resident_partition_bytes = 0;  ///< above: streamed or spilled
+    std::int64_t working_partition_bytes = 0;   ///< SBUF that tiles can fill at the same time
     std::int64_t psum_temporary_bytes = 0;      ///< largest temporary moved to PSUM
     int psum_temporary_min_elements = 0;        ///< smaller temporaries stay in SBUF
     int stream_reuse_instructions = 0;      ///< a re-loaded slice is reused within this distance

@@ -269,6 +269,12 @@ void OrderedRun::broadcast_part(std::int32_t node) {
     op.mask.push_back(within(weight, 0, first + instruction.n - 1, -1));
     const bool to_psum = instruction.op == StreamOp::kBroadcastMatmul;
     const std::int32_t psum = to_psum ? instruction.dst.tile : instruction.src[0].tile;
+    if (to_psum && kernel_.stream.tiles[psum].tensor >= 0) {  // read where the array left it
+        rename(op.src[0], instruction.src[0].tile, node);
+        rename(op.dst, psum, node);
+        executor_.run(op);
+        return;
+    }
     View part = op.dst;
     part.tensor = layout_of(kernel_.stream.tiles[psum]);
     part.block = life_of(node, psum);

@@ -286,6 +286,7 @@ class Lowering {
         out.rows = narrow32(counts[0]);
         out.bytes = elements * size;
         out.run_bytes = elements / std::max<std::int64_t>(1, counts[0]) * size;
+        out.row_bytes = out.run_bytes;
         out.stride_bytes = 0;
     }
 
@@ -322,6 +323,35 @@ class Lowering {
         if (op.sources > 0) out.read_bytes = narrow32(n * nki::size_of(tensor(op.src[0]).dtype));
         const std::int64_t written = out.op == StreamOp::kReduce ? op.dst.free_count() : n;
         out.write_bytes = narrow32(written * nki::size_of(tensor(op.dst).dtype));
+        out.work = work(op);
+        if (op.opcode == Opcode::kReduce && op.implicit) {
+            // The reduction of an activation or a tensor_scalar_reduce happens on the way; what is
+            // left is to write the result.
+            out.n = 0;
+            out.read_bytes = 0;
+        }
+    }
+
+    /// The special prices of nki.isa ("Estimated instruction cost").
+    float work(const Operation& op) const {
+        const auto half = [&](const View& view) {
+            return tensor(view).dtype == nki::DType::kBFloat16;
+        };
+        switch (op.opcode) {
+            case Opcode::kReduce:
+                if ((op.op0 == nki::AluOp::kAdd || op.op0 == nki::AluOp::kMax) && half(op.src[0]) &&
+                    half(op.dst))
+                    return 0.5F;
+                return 1;
+            case Opcode::kMemset: {
+                const bool zero = !op.operand0.vector && op.operand0.immediate == 0;
+                return zero && nki::size_of(tensor(op.dst).dtype) == 2 ? 0.5F : 1;
+            }
+            case Opcode::kBnAggr:
+                return 13.0F / 3;
+            default:
+                return 1;
+        }
     }
 
     /// A descriptor is contiguous on both sides; the bytes are those of the HBM side.
@@ -330,6 +360,7 @@ class Lowering {
         const std::int64_t rows = counts[0];
         out.rows = narrow32(rows);
         std::int64_t run = -1;
+        std::int64_t row = -1;
         for (const View* view : {&op.src[0], &op.dst}) {
             const nki::Tensor& t = tensor(*view);
             const int size = nki::size_of(t.dtype);
@@ -337,14 +368,21 @@ class Lowering {
             const std::int64_t side = contiguous_bytes(*view, counts, hbm ? 0 : 1, size);
             run = run < 0 ? side : std::min(run, side);
             if (hbm) {
+                row = row < 0 ? side : std::min(row, side);
                 out.bytes = elements * size;
                 out.stride_bytes =
                     std::max(out.stride_bytes, largest_stride_bytes(*view, counts, size));
             }
         }
         if (out.bytes == 0) out.bytes = elements * nki::size_of(tensor(op.dst).dtype);
-        if (rows > 1) run = std::min(run, std::max<std::int64_t>(1, out.bytes / rows));
+        if (row < 0) row = run;
+        if (rows > 1) {
+            const std::int64_t partition = std::max<std::int64_t>(1, out.bytes / rows);
+            run = std::min(run, partition);
+            row = std::min(row, partition);
+        }
         out.run_bytes = std::max<std::int64_t>(1, run);
+        out.row_bytes = std::max<std::int64_t>(out.run_bytes, row);
         out.single_elements = elements > rows && !shares_run(op.src[0], op.dst, counts);
     }
 
@@ -361,7 +399,7 @@ class Lowering {
             load.op = StreamOp::kLoad;
             load.bytes = machine_.identity_bytes;
             load.rows = rows;
-            load.run_bytes = load.stride_bytes = std::max(1, row_bytes);
+            load.run_bytes = load.row_bytes = load.stride_bytes = std::max(1, row_bytes);
             load.dst = {identity_tile_, 0, rows, 0, row_bytes, 1};
             add_source(load, {hbm, 0, rows, 0, row_bytes, 1});
             emit(load);

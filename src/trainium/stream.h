@@ -88,11 +88,13 @@ struct Instruction {
     std::int32_t k = 0;  ///< matmul: contraction rows, stationary and moving columns
     std::int32_t m = 0;
     std::int32_t n = 0;             ///< elementwise: active free elements per partition
+    float work = 1;                 ///< elementwise: cycles per element, over the usual of its op
     std::int32_t read_bytes = 0;    ///< per partition, first operand
     std::int32_t write_bytes = 0;   ///< per partition, result
     std::int32_t rows = 0;          ///< DMA: partitions moved
     std::int64_t bytes = 0;         ///< DMA: moved after masks
     std::int64_t run_bytes = 0;     ///< DMA: contiguous on both sides
+    std::int64_t row_bytes = 0;     ///< DMA: contiguous in HBM, of one partition; >= run_bytes
     std::int64_t stride_bytes = 0;  ///< DMA: largest HBM stride between elements
     std::uint64_t definition = 0;  ///< hash of everything but the operands: opcode, immediates, ...
     Operand dst;

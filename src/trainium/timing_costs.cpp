@@ -48,6 +48,31 @@ bool reads_psum(const Instruction& instruction, const Stream& stream) {
     return false;
 }
 
+/// True when an operand is one run of elements in each partition.
+bool is_contiguous(const Operand& operand, std::int32_t bytes) {
+    return operand.byte_hi - operand.byte_lo == bytes;
+}
+
+/// Cycles per free element of copies and tensor_scalar on VectorE: NeuronCore-v3 has performance
+/// modes by element size, memory and access pattern (docs arch, Vector Engine performance mode).
+double vector_copy_factor(const Instruction& instruction, const Stream& stream,
+                          const Machine& machine) {
+    if (instruction.sources < 1) return 1.0;
+    const bool from_sbuf = stream.tiles[instruction.src[0].tile].buffer == nki::Buffer::kSbuf;
+    const bool to_sbuf = stream.tiles[instruction.dst.tile].buffer == nki::Buffer::kSbuf;
+    const bool contiguous = is_contiguous(instruction.src[0], instruction.read_bytes) &&
+                            is_contiguous(instruction.dst, instruction.write_bytes);
+    const std::int64_t two_bytes = std::int64_t{2} * instruction.n;
+    const bool two_byte =
+        instruction.read_bytes == two_bytes && instruction.write_bytes == two_bytes;
+    if (!two_byte) return from_sbuf && to_sbuf && contiguous ? machine.vector_copy_factor : 1.0;
+    if (from_sbuf && to_sbuf) {
+        return contiguous ? machine.vector_copy_two_byte_factor
+                          : machine.vector_copy_two_byte_strided_factor;
+    }
+    return contiguous && (from_sbuf || to_sbuf) ? machine.vector_copy_two_byte_strided_factor : 1.0;
+}
+
 /// Cycles per free element on VectorE.
 double vector_factor(const Instruction& instruction, const Stream& stream, const Machine& machine) {
     switch (instruction.op) {
@@ -55,6 +80,9 @@ double vector_factor(const Instruction& instruction, const Stream& stream, const
             if (reads_psum(instruction, stream)) return machine.tensor_tensor_psum_factor;
             return instruction.four_byte ? machine.tensor_tensor_sbuf_factor
                                          : machine.tensor_tensor_two_byte_factor;
+        case StreamOp::kCopy:
+        case StreamOp::kTensorScalar:
+            return vector_copy_factor(instruction, stream, machine);
         case StreamOp::kReciprocal:
             return machine.reciprocal_factor;
         case StreamOp::kScan:
@@ -67,7 +95,8 @@ double vector_factor(const Instruction& instruction, const Stream& stream, const
 double matmul_ns(const Instruction& instruction, const Machine& machine) {
     double passes = machine.tensor_bf16_passes;
     if (instruction.four_byte) {
-        passes = machine.tensor_fp32_passes;
+        passes = instruction.op == StreamOp::kTranspose ? machine.tensor_fp32_transpose_passes
+                                                        : machine.tensor_fp32_passes;
         if (instruction.onezero && instruction.op != StreamOp::kTranspose)
             passes = std::min(passes, machine.tensor_onezero_passes);
     }
@@ -97,7 +126,7 @@ Unit unit_of(const Instruction& instruction) {
 }
 
 double engine_ns(const Instruction& instruction, const Stream& stream, const Machine& machine) {
-    const double n = instruction.n;
+    const double n = static_cast<double>(instruction.work) * instruction.n;
     switch (unit_of(instruction)) {
         case Unit::kPe:
             return matmul_ns(instruction, machine);
@@ -120,20 +149,27 @@ double engine_ns(const Instruction& instruction, const Stream& stream, const Mac
 }
 
 DmaCost dma_cost(const Instruction& instruction, const Machine& machine) {
-    const double run = static_cast<double>(std::max<std::int64_t>(1, instruction.run_bytes));
-    const double descriptors =
-        std::max(1.0, std::ceil(static_cast<double>(instruction.bytes) / run));
+    const std::int64_t run = std::max<std::int64_t>(1, instruction.run_bytes);
+    const std::int64_t row = std::max(run, instruction.row_bytes);
     const std::int64_t per_queue = machine.dma_rows_per_queue;
     const std::int64_t wanted = (std::int64_t{instruction.rows} + per_queue - 1) / per_queue;
     DmaCost cost;
     cost.queues = static_cast<int>(std::clamp<std::int64_t>(wanted, 1, machine.dma_queues));
-    double descriptor_ns = run / machine.dma_queue_bytes_per_ns + machine.dma_descriptor_ns;
+    // Every queue moves its share of `pieces`.
+    auto share = [&](std::int64_t piece) {
+        const double pieces = std::max<double>(
+            1, std::ceil(static_cast<double>(instruction.bytes) / static_cast<double>(piece)));
+        return std::ceil(pieces / cost.queues);
+    };
+    cost.queue_ns = share(run) * (static_cast<double>(run) / machine.dma_queue_bytes_per_ns +
+                                  machine.dma_descriptor_ns);
+    cost.queue_ns = std::max(cost.queue_ns, share(row) * machine.dma_descriptor_min_ns);
+    const double far_ns = share(row) * machine.dma_far_descriptor_ns;
     if (static_cast<double>(instruction.stride_bytes) >= machine.dma_far_stride_bytes &&
-        machine.dma_far_descriptor_ns > descriptor_ns) {
-        descriptor_ns = machine.dma_far_descriptor_ns;
+        far_ns > cost.queue_ns) {
+        cost.queue_ns = far_ns;
         cost.far_stride = true;
     }
-    cost.queue_ns = std::ceil(descriptors / cost.queues) * descriptor_ns;
     return cost;
 }
 

@@ -4,13 +4,13 @@
 ///     kernel_runner --apis
 ///     kernel_runner INPUT_FILE OUTPUT_FILE <jobs >replies
 ///
-/// One JSON job per line: {"id", "source", "target", "core_version", "grid", "inputs": [{"shape",
-/// "dtype", "offset"}]}, offsets in bytes into INPUT_FILE. One reply per line, flushed, so that a
-/// crash is traced to the job after the last reply: {"id", "outcome", "code", "message", "line",
-/// "outputs": [{"shape", "dtype", "offset", "bytes", "unwritten"}]}, offsets into OUTPUT_FILE.
-/// Outcome "internal" stands for an exception, which no kernel may cause. Every kernel also runs in
-/// the order in which the timing model completes it: rejected/hazard where the two executions
-/// differ.
+/// One JSON job per line: {"id", "source", "entry", "target", "core_version", "grid", "inputs":
+/// [{"shape", "dtype", "offset"} or {"integer"}]}, offsets in bytes into INPUT_FILE. One reply per
+/// line, flushed, so that a crash is traced to the job after the last reply: {"id", "outcome",
+/// "code", "message", "line", "outputs": [{"shape", "dtype", "offset", "bytes", "unwritten"}]},
+/// offsets into OUTPUT_FILE. Outcome "internal" stands for an exception, which no kernel may cause.
+/// Every kernel also runs in the order in which the timing model completes it: rejected/hazard
+/// where the two executions differ.
 #include <exception>
 #include <fstream>
 #include <iostream>
@@ -81,6 +81,10 @@ class Runner {
         std::vector<nki::Argument> arguments;
         std::vector<trainium::InputArray> arrays;
         for (const json& input : job.at("inputs")) {
+            if (input.contains("integer")) {
+                arguments.emplace_back(input.at("integer").get<std::int64_t>());
+                continue;
+            }
             nki::TensorArgument argument;
             argument.shape = input.at("shape").get<std::vector<std::int64_t>>();
             argument.dtype = dtype_of(input.at("dtype"));
@@ -92,6 +96,7 @@ class Runner {
         nki::TraceOptions options = accelopt::eval::trace_options(target);
         options.core_version = job.value("core_version", options.core_version);
         options.grid = job.value("grid", options.grid);
+        if (job.contains("entry")) options.entry = job.at("entry").get<std::string>();
         auto program = nki::trace(*module, arguments, options);
         if (!program) return reply_of(program.error());
         if (auto finding = trainium::check_legality(*program, target)) return reply_of(*finding);

@@ -133,3 +133,17 @@ TEST_CASE("a name given twice is refused") {
     });
     CHECK(message.find("'x' is given twice") != std::string::npos);
 }
+
+TEST_CASE("a list of arguments is tensors and literals in order") {
+    const auto all = cli::parse_argument_list(" x=float32[128,8]; width=64 ;tile=(1, 2)");
+    REQUIRE(all.size() == 3);
+    CHECK(std::get<nki::TensorArgument>(all[0].value).shape == std::vector<std::int64_t>{128, 8});
+    CHECK(all[1].name == "width");
+    CHECK(std::get<std::int64_t>(all[1].value) == 64);
+    CHECK(all[2].name == "tile");
+    CHECK(fault([] { cli::parse_argument_list("x=float32[2]; x=1"); }).find("given twice") !=
+          std::string::npos);
+    CHECK(fault([] { cli::parse_argument_list("x=float33[2]"); }).find("float33") !=
+          std::string::npos);
+    CHECK(fault([] { cli::parse_argument_list(""); }).find("--kwarg") != std::string::npos);
+}

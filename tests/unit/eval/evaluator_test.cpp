@@ -238,6 +238,32 @@ TEST_CASE("a faulty reference is the evaluator's failure, not the kernel's") {
     CHECK(reply.diagnostics[0].message.find("reference.py:2: AttributeError") != std::string::npos);
 }
 
+TEST_CASE("Trainium 2 is a target like any other") {
+    const trainium::Machine machine = eval::load_machine("trn2");
+    CHECK(machine.name == "trn2");
+    CHECK(machine.core_version == 3);
+    const std::string baseline = eval::load_problem("silu", "test").baseline_source;
+    EvaluationRequest request = silu_request(baseline);
+    const EvaluationReply first = evaluate(request);
+    request.target = "trn2";
+    const EvaluationReply reply = evaluate(request);
+    INFO(to_json(reply));
+    CHECK(reply.outcome == Outcome::kOk);
+    CHECK(reply.target == "trn2");
+    CHECK(reply.machine.find("trn2@") == 0);
+    REQUIRE(reply.profile.has_value());
+    CHECK(reply.profile->latency != first.profile->latency);
+    CHECK(reply.profile->percent_of_peak.has_value());
+    // The generation decides what the language refuses.
+    const std::string asks = silu_kernel(
+        "    assert nisa.get_nc_version() == nisa.nc_version.gen3\n"
+        "    return y\n");
+    request.source = "import neuronxcc.nki.isa as nisa\n" + asks;
+    CHECK(evaluate(request).reason == "tensor_output_not_written_to");
+    request.target = "trn1";
+    CHECK(evaluate(request).reason != "tensor_output_not_written_to");
+}
+
 TEST_CASE("a machine description is read strictly") {
     const trainium::Machine machine = eval::load_machine("trn1");
     CHECK(machine.name == "trn1");

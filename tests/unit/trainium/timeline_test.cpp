@@ -140,17 +140,17 @@ TEST_CASE("a load waits for the memory that the last user of a rotating buffer g
     Machine machine = trn1();
     machine.rotation_extra_buffers = 0;
     ProgramBuilder b;
-    const auto in = b.input({256, 512});
-    for (int i = 0; i < 2; ++i) {
+    const auto in = b.input({384, 512});
+    for (int i = 0; i < 3; ++i) {  // two buffers: the third load waits for the first
         const auto x = b.tile(128, 512, 1);
         b.load(b.whole(x), b.window(in, 128 * i, 128, 0, 512));
         b.activation(b.whole(b.tile(128, 512, 2)), ActFunction::kExp, b.whole(x));
     }
     const Recorded r = record(b, machine);
     check_sound(r);
-    CHECK(r.timeline.spans[2].wait == Wait::kMemory);
-    CHECK(r.timeline.spans[2].waited_for == 1);
-    CHECK(r.timeline.memory[2].given_ns == Approx(r.timeline.memory[0].taken_ns));
+    CHECK(r.timeline.spans[4].wait == Wait::kMemory);
+    CHECK(r.timeline.spans[4].waited_for == 1);
+    CHECK(r.timeline.memory[4].given_ns == Approx(r.timeline.memory[0].taken_ns));
 }
 
 TEST_CASE(

@@ -101,6 +101,53 @@ TEST_CASE("the other engine instructions cost their documented or fitted factor"
     CHECK(cost_of_last(b) == Approx((512 + 150) / 1.4));
 }
 
+namespace {
+
+/// Cycles per element of a VectorE copy of 512 columns, without its overhead.
+double copy_factor(const Machine& machine, nki::DType from, nki::DType to,
+                   Buffer source = Buffer::kSbuf, std::int64_t stride = 1) {
+    ProgramBuilder b;
+    const auto x = b.tile(128, 512 * stride, 1, source, 1, from);
+    const auto y = b.tile(128, 512, 2, Buffer::kSbuf, 1, to);
+    b.copy(b.whole(y), b.view(x, 0, {512 * stride, 128}, {stride, 512})).engine = Engine::kVector;
+    const Stream stream = lower(b.program, machine);
+    const double cycles = engine_ns(stream.instructions.back(), stream, machine) * 1.12;
+    return (cycles - 64) / 512;
+}
+
+}  // namespace
+
+TEST_CASE("performance modes of VectorE copies are by element size, memory and access pattern") {
+    using nki::DType;
+    const Machine v2 = trn1();
+    Machine v3 = trn1();
+    v3.vector_copy_factor = 0.5;
+    v3.vector_copy_two_byte_factor = 0.25;
+    v3.vector_copy_two_byte_strided_factor = 0.6;
+    CHECK(copy_factor(v2, DType::kBFloat16, DType::kBFloat16) == Approx(1));
+    CHECK(copy_factor(v3, DType::kFloat32, DType::kFloat32) == Approx(0.5));
+    CHECK(copy_factor(v3, DType::kFloat32, DType::kFloat32, Buffer::kPsum) == Approx(1));
+    CHECK(copy_factor(v3, DType::kFloat32, DType::kFloat32, Buffer::kSbuf, 2) == Approx(1));
+    CHECK(copy_factor(v3, DType::kBFloat16, DType::kBFloat16) == Approx(0.25));
+    CHECK(copy_factor(v3, DType::kBFloat16, DType::kFloat16) == Approx(0.25));
+    CHECK(copy_factor(v3, DType::kBFloat16, DType::kBFloat16, Buffer::kSbuf, 2) == Approx(0.6));
+    CHECK(copy_factor(v3, DType::kBFloat16, DType::kBFloat16, Buffer::kPsum) == Approx(0.6));
+    CHECK(copy_factor(v3, DType::kBFloat16, DType::kFloat32) == Approx(0.5));
+}
+
+TEST_CASE("fp32 transposes have passes of their own, products keep theirs") {
+    Machine v3 = trn1();
+    v3.tensor_fp32_transpose_passes = 2;
+    ProgramBuilder b;
+    const auto x = b.tile(128, 128, 1);
+    b.transpose(b.whole(b.psum(128, 128, 2)), b.whole(x), false);
+    const Stream transposes = lower(b.program, v3);
+    CHECK(engine_ns(transposes.instructions.back(), transposes, v3) == Approx(2 * 208 / 2.8));
+    b.matmul(b.whole(b.psum(128, 128, 3)), b.whole(x), b.whole(x));
+    const Stream products = lower(b.program, v3);
+    CHECK(engine_ns(products.instructions.back(), products, v3) == Approx(4 * 208 / 2.8));
+}
+
 TEST_CASE("the compiler's engine choice holds unless the source asks for one") {
     ProgramBuilder b;
     const auto x = b.tile(128, 512, 1);
@@ -138,8 +185,24 @@ TEST_CASE("a DMA costs its descriptors, spread over its queues") {
     const DmaCost cost = dma_cost(dma(128 * 2048, 2048, 128, 4096), machine);
     CHECK(cost.queue_ns == Approx(8 * (2048 / 17.0 + 15)));
     CHECK_FALSE(cost.far_stride);
-    CHECK(dma_cost(dma(128 * 2048, 1024, 128, 4096), machine).queue_ns ==
-          Approx(16 * (1024 / 17.0 + 15)));
+}
+
+TEST_CASE("a row in HBM costs no less than 128 ns; pieces on the chip's side have no such price") {
+    const Machine machine = trn1();
+    const auto queue_ns = [&](std::int64_t row, std::int64_t run) {
+        Instruction load = dma(128 * row, run, 128, 4096);
+        load.row_bytes = row;
+        return dma_cost(load, machine).queue_ns;
+    };
+    // 113 ns x 17 bytes/ns: shorter rows cost alike, longer ones more.
+    CHECK(queue_ns(1920, 1920) == Approx(8 * 128.0));
+    CHECK(queue_ns(1924, 1924) > 8 * 128.0);
+    CHECK(queue_ns(512, 512) == Approx(8 * 128.0));
+    CHECK(queue_ns(4, 4) == Approx(8 * 128.0));
+    // Four pieces of a row of 2 KiB: their own overheads, once the row's price is passed.
+    CHECK(queue_ns(2048, 512) == Approx(8 * 4 * (512 / 17.0 + 15)));
+    CHECK(queue_ns(256, 64) == Approx(8 * 128.0));
+    CHECK(queue_ns(256, 128) == Approx(8 * 128.0));
 }
 
 TEST_CASE("the far-stride rule holds from 512 KiB on and never makes a descriptor cheaper") {

@@ -75,3 +75,39 @@ TEST_CASE("the Trainium 1 description has every key, with its source, and the te
     }
     CHECK(seen.size() == kMachineFields.size());
 }
+
+TEST_CASE("the Trainium 2 description has every key with its source, and the guide's figures") {
+    const std::string text = read_file(ACCELOPT_SOURCE_DIR "/configs/hardware/trn2.yaml");
+    std::set<std::string> seen;
+    Machine machine;
+    for (const std::string& line : split(text, '\n')) {
+        if (line.empty() || line[0] == '#' || line.rfind("name:", 0) == 0) continue;
+        const auto colon = line.find(':');
+        REQUIRE(colon != std::string::npos);
+        const std::string key = line.substr(0, colon);
+        CAPTURE(key);
+        const auto source = line.find("# source: ");
+        REQUIRE(source != std::string::npos);
+        // Nothing is fitted on Trainium 2: no profile of it is public.
+        CHECK(line.find("fit:", source) == std::string::npos);
+        const MachineField* field = find_field(key);
+        REQUIRE(field != nullptr);
+        CHECK(seen.insert(key).second);
+        set_field(machine, *field, std::stod(line.substr(colon + 1)));
+    }
+    CHECK(seen.size() == kMachineFields.size());
+    CHECK(invalid_field(machine).empty());
+    CHECK(machine.core_version == 3);
+    CHECK(machine.sbuf_partition_bytes * machine.partitions == 28LL * 1024 * 1024);
+    CHECK(machine.psum_partition_bytes * machine.partitions == 2LL * 1024 * 1024);
+    CHECK(machine.tensor_peak_bf16_flops == Approx(2 * 128 * 128 * machine.tensor_ghz * 1e9));
+    CHECK(machine.dma_queues * machine.dma_queue_bytes_per_ns == Approx(368));
+    // What is carried over is what Trainium 1 has.
+    for (const std::string& line : split(text, '\n')) {
+        const auto source = line.find("# source: trn1, untested");
+        if (source == std::string::npos) continue;
+        const MachineField* field = find_field(line.substr(0, line.find(':')));
+        CAPTURE(line);
+        CHECK(get_field(machine, *field) == get_field(testing::trn1(), *field));
+    }
+}

@@ -1,0 +1,134 @@
+"""Elementwise engines: cost per element, operands in PSUM, overheads, engine choice.
+
+Four tiles are updated in turn, so that the latency of a result is hidden; `one_chain` shows it."""
+import neuronxcc.nki as nki
+import neuronxcc.nki.isa as nisa
+import neuronxcc.nki.language as nl
+
+
+def load_lanes(x, lanes):
+    """`lanes` copies of x in SBUF."""
+    rows, columns = x.shape
+    row = nl.arange(rows)[:, None]
+    column = nl.arange(columns)[None, :]
+    held = nl.ndarray((nl.par_dim(rows), lanes, columns), dtype=x.dtype, buffer=nl.sbuf)
+    for lane in nl.static_range(lanes):
+        held[row, lane, column] = nl.load(x[row, column])
+    return held, row, column
+
+
+def store_lanes(held, x, lanes):
+    """The lanes as a tensor of (lanes, rows, columns)."""
+    rows, columns = x.shape
+    y = nl.ndarray((lanes, rows, columns), dtype=x.dtype, buffer=nl.shared_hbm)
+    row = nl.arange(rows)[:, None]
+    column = nl.arange(columns)[None, :]
+    for lane in nl.static_range(lanes):
+        nl.store(y[lane, row, column], value=held[row, lane, column])
+    return y
+
+
+@nki.jit
+def add_from_sbuf(x, w, rounds):
+    """tensor_tensor with both operands in SBUF."""
+    held, row, column = load_lanes(x, 4)
+    operand = nl.load(w[row, column])
+    for _ in nl.sequential_range(rounds):
+        for lane in nl.static_range(4):
+            held[row, lane, column] = nisa.tensor_tensor(held[row, lane, column], operand,
+                                                         op=nl.add)
+    return store_lanes(held, x, 4)
+
+
+@nki.jit
+def add_from_psum(x, w, rounds):
+    """tensor_tensor with one operand in PSUM."""
+    held, row, column = load_lanes(x, 4)
+    rows, columns = x.shape
+    operand = nl.ndarray((nl.par_dim(rows), columns), dtype=nl.float32, buffer=nl.psum)
+    operand[row, column] = nl.copy(nl.load(w[row, column]))
+    for _ in nl.sequential_range(rounds):
+        for lane in nl.static_range(4):
+            held[row, lane, column] = nisa.tensor_tensor(held[row, lane, column],
+                                                         operand[row, column], op=nl.add)
+    return store_lanes(held, x, 4)
+
+
+@nki.jit
+def add_on_gpsimd(x, w, rounds):
+    """tensor_tensor on GpSimd."""
+    held, row, column = load_lanes(x, 4)
+    operand = nl.load(w[row, column])
+    for _ in nl.sequential_range(rounds):
+        for lane in nl.static_range(4):
+            held[row, lane, column] = nisa.tensor_tensor(held[row, lane, column], operand,
+                                                         op=nl.add, engine=nisa.gpsimd_engine)
+    return store_lanes(held, x, 4)
+
+
+@nki.jit
+def scale_unasked(x, rounds):
+    """tensor_scalar on the engine that the compiler chooses."""
+    held, row, column = load_lanes(x, 4)
+    for _ in nl.sequential_range(rounds):
+        for lane in nl.static_range(4):
+            held[row, lane, column] = nisa.tensor_scalar(held[row, lane, column], op0=nl.multiply,
+                                                         operand0=0.5)
+    return store_lanes(held, x, 4)
+
+
+@nki.jit
+def scale_on_vector(x, rounds):
+    """tensor_scalar on VectorE."""
+    held, row, column = load_lanes(x, 4)
+    for _ in nl.sequential_range(rounds):
+        for lane in nl.static_range(4):
+            held[row, lane, column] = nisa.tensor_scalar(held[row, lane, column], op0=nl.multiply,
+                                                         operand0=0.5, engine=nisa.vector_engine)
+    return store_lanes(held, x, 4)
+
+
+@nki.jit
+def activate(x, rounds):
+    """activation on ScalarE."""
+    held, row, column = load_lanes(x, 4)
+    for _ in nl.sequential_range(rounds):
+        for lane in nl.static_range(4):
+            held[row, lane, column] = nisa.activation(op=nl.tanh, data=held[row, lane, column])
+    return store_lanes(held, x, 4)
+
+
+@nki.jit
+def one_chain(x, rounds):
+    """activation on ScalarE, each waiting for the result of the one before."""
+    held, row, column = load_lanes(x, 1)
+    for _ in nl.sequential_range(rounds):
+        held[row, 0, column] = nisa.activation(op=nl.tanh, data=held[row, 0, column])
+    return store_lanes(held, x, 1)
+
+
+@nki.jit
+def invert(x, rounds):
+    """reciprocal on VectorE."""
+    held, row, column = load_lanes(x, 4)
+    for _ in nl.sequential_range(rounds):
+        for lane in nl.static_range(4):
+            held[row, lane, column] = nisa.reciprocal(data=held[row, lane, column])
+    return store_lanes(held, x, 4)
+
+
+@nki.jit
+def reduce_rows(x, rounds):
+    """tensor_reduce on VectorE, a column of results each."""
+    rows, columns = x.shape
+    row = nl.arange(rows)[:, None]
+    column = nl.arange(columns)[None, :]
+    one = nl.arange(1)[None, :]
+    y = nl.ndarray((rows, rounds), dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.load(x[row, column])
+    sums = nl.ndarray((nl.par_dim(rows), rounds), dtype=nl.float32, buffer=nl.sbuf)
+    for r in nl.affine_range(rounds):
+        sums[row, r + one] = nisa.tensor_reduce(nl.add, tile, axis=[1], keepdims=True)
+    every = nl.arange(rounds)[None, :]
+    nl.store(y[row, every], value=sums[row, every])
+    return y
