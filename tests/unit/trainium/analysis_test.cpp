@@ -205,7 +205,9 @@ TEST_CASE("spills are traffic of the tensor on chip and a line of their own") {
         b.program.tensors[x].line = 5;
         const auto raw = b.tile(128, 8192, 2);
         b.load(b.whole(raw), b.whole(in)).line = 6;
-        b.activation(b.whole(x), ActFunction::kExp, b.whole(raw)).line = 7;
+        auto& exp = b.activation(b.whole(x), ActFunction::kExp, b.whole(raw));
+        exp.line = 7;
+        exp.scale.immediate = i;  // or the compiler would compute it once
         tiles.push_back(x);
     }
     for (const auto x : tiles) b.store(b.whole(out), b.whole(x)).line = 9;
@@ -266,7 +268,7 @@ TEST_CASE("PSUM occupancy counts banks") {
     const Simulated s(b);
     const auto psum = s.analyse().psum;
     REQUIRE(psum);
-    CHECK(psum->peak == 3);
+    CHECK(psum->peak == 2);  // banks are taken when a product starts, and copies keep up
     CHECK(psum->mean > 0);
 }
 
