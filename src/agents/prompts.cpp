@@ -102,8 +102,6 @@ Prompts::Prompts(const std::string& folder) {
             const std::string name = std::string(role.role) + part;
             const std::string path = path_of(name);
             const std::string text = read_template(path);
-            std::vector<std::string> known = role.placeholders;
-            known.insert(known.end(), role.optional.begin(), role.optional.end());
             for (const auto& placeholder : find_placeholders(text, path)) {
                 check_known(placeholder, known, path, text);
                 unused.erase(placeholder.name);

@@ -15,6 +15,7 @@ using protocol::Profile;
 using protocol::ProfileDetail;
 
 constexpr std::size_t kShortestSource = 16;
+constexpr double kWorthARow = 0.0005;  ///< of the latency: less would be shown as 0.0 %
 
 struct EngineColumn {
     const char* title;
@@ -166,9 +167,8 @@ std::string line_table(const Profile& profile, const ProfileViewOptions& options
         row.push_back(line_text(line, options));
         table.add(std::move(row));
     }
-    return heading(
-               "where the time goes, by source line (path: on the critical path; engines: busy)",
-               options) +
+    return heading("where the time goes, by source line (path: critical path; engines: busy)",
+                   options) +
            table.render(options.style) + left_out(detail.lines_left_out, "lines");
 }
 
@@ -177,16 +177,23 @@ std::string critical_path_table(const Profile& profile, const ProfileViewOptions
     const ProfileDetail& detail = *profile.detail;
     Columns table({"ms", "%", "on", "line", "operation", "steps", "what the next waits for"},
                   {true, true, false, true, false, true, false});
+    int more = detail.critical_parts_left_out;
+    double more_ms = detail.critical_left_out_ms;
     for (const auto& part : detail.critical_path) {
+        if (part.ms < kWorthARow * profile.latency.value_or(0)) {
+            ++more;
+            more_ms += part.ms;
+            continue;
+        }
         table.add({fmt::format("{:.3f}", part.ms), share_of(part.ms, profile),
                    part.unit.empty() ? "-" : part.unit, line_number(part.line), part.operation,
                    fmt::format("{}", part.steps), cause_text(part.cause)});
     }
     std::string text = heading("critical path, what the latency is made of", options) +
                        table.render(options.style);
-    if (detail.critical_parts_left_out > 0) {
-        text += fmt::format("  ... and {} more parts, {:.3f} ms together (all: --full)\n",
-                            detail.critical_parts_left_out, detail.critical_left_out_ms);
+    if (more > 0) {
+        text += fmt::format("  ... and {} more parts, {:.3f} ms together (all: --json --full)\n",
+                            more, more_ms);
     }
     return text;
 }
@@ -202,7 +209,7 @@ std::string tensor_table(const Profile& profile, const ProfileViewOptions& optio
                    tensor.written_bytes > 0 ? format_bytes(tensor.written_bytes) : "-",
                    line_number(tensor.line)});
     }
-    return heading("HBM traffic by tensor (times: how often each byte is read; 1.0x is ideal)",
+    return heading("HBM traffic by tensor (times: how often a byte is read; 1.0x is ideal)",
                    options) +
            table.render(options.style) + left_out(profile.detail->tensors_left_out, "tensors");
 }
@@ -215,16 +222,21 @@ std::string occupancy_lines(const Profile& profile, const ProfileViewOptions& op
     return text;
 }
 
-std::string roofline_line(const Profile& profile) {
+std::string roofline_lines(const Profile& profile) {
     if (!profile.detail || !profile.detail->roofline) return "";
     const protocol::Roofline& roof = *profile.detail->roofline;
-    const std::string intensity =
-        roof.arithmetic_intensity
-            ? fmt::format("{:.3g} {} operations per byte of HBM traffic (ridge at {:.3g})",
-                          *roof.arithmetic_intensity, roof.operations, roof.ridge_intensity)
-            : fmt::format("{} operations without HBM traffic", roof.operations);
-    return fmt::format("{}: under the {} roof, {}op/s of {}op/s reached", intensity, roof.roof,
-                       format_count(roof.achieved_flops), format_count(roof.attainable_flops));
+    std::string text;
+    if (roof.arithmetic_intensity) {
+        text += fmt::format("  {:<16} {:>10}  {} op/byte of HBM traffic, ridge at {:.3g}\n",
+                            "intensity", fmt::format("{:.3g}", *roof.arithmetic_intensity),
+                            roof.operations, roof.ridge_intensity);
+    }
+    const double reached =
+        roof.attainable_flops > 0 ? 100 * roof.achieved_flops / roof.attainable_flops : 0;
+    text +=
+        fmt::format("  {:<16} {:>10}  % of the {} roof, {}op/s\n", "roofline",
+                    fmt::format("{:.1f}", reached), roof.roof, format_count(roof.attainable_flops));
+    return text;
 }
 
 }  // namespace accelopt::report

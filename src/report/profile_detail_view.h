@@ -18,7 +18,7 @@ std::string critical_path_table(const protocol::Profile& profile,
 std::string tensor_table(const protocol::Profile& profile, const ProfileViewOptions& options);
 /// Occupancy of SBUF and PSUM as sparklines with peak and mean.
 std::string occupancy_lines(const protocol::Profile& profile, const ProfileViewOptions& options);
-/// Position under the roofs of the machine; "" where it is not known.
-std::string roofline_line(const protocol::Profile& profile);
+/// Position under the roofs of the machine, as lines of figures; "" where it is not known.
+std::string roofline_lines(const protocol::Profile& profile);
 
 }  // namespace accelopt::report

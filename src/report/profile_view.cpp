@@ -106,9 +106,7 @@ std::string bound_lines(const EvaluationReply& reply) {
                                         : "no problem says what is needed");
     text += line("stream roofline", format_ms(profile.stream_roofline_ms),
                  "ms, busiest engine of the kernel as written");
-    const std::string roofline = roofline_line(profile);
-    if (!roofline.empty()) text += "  " + roofline + "\n";
-    return text;
+    return text + roofline_lines(profile);
 }
 
 std::string engine_lines(const Profile& profile, const TerminalStyle& style) {

@@ -1,5 +1,6 @@
 #include "trainium/analysis.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "trainium/analysis_critical_path.h"
@@ -32,6 +33,25 @@ int shorten(std::vector<T>& list, int rows) {
     if (rows < 0 || list.size() <= kept) return 0;
     const auto left_out = static_cast<int>(list.size() - kept);
     list.resize(kept);
+    return left_out;
+}
+
+double most_busy_ms(const protocol::LineProfile& line) {
+    return std::max({line.tensor_ms, line.scalar_ms, line.vector_ms, line.gpsimd_ms, line.dma_ms});
+}
+
+/// Keeps the lines that the critical path is at longest, and on the last third of the rows those
+/// that keep an engine busiest beside it: they are what becomes critical next.
+int shorten_lines(std::vector<protocol::LineProfile>& lines, int rows) {
+    const auto kept = static_cast<std::size_t>(rows);
+    if (rows < 0 || lines.size() <= kept) return 0;
+    const auto by_path = lines.begin() + (rows - rows / 3);
+    std::stable_sort(by_path, lines.end(), [](const auto& a, const auto& b) {
+        return most_busy_ms(a) > most_busy_ms(b);
+    });
+    const int left_out = shorten(lines, rows);
+    std::stable_sort(lines.begin(), lines.end(),
+                     [](const auto& a, const auto& b) { return a.critical_ms > b.critical_ms; });
     return left_out;
 }
 
@@ -69,7 +89,7 @@ protocol::ProfileDetail analyse(const SimulatedKernel& kernel, const Machine& ma
     protocol::ProfileDetail detail;
     detail.roofline = roofline(kernel.stream, kernel.timeline.latency_ns, machine);
     detail.lines = line_profiles(kernel.stream, kernel.timeline, path, places, machine);
-    detail.lines_left_out = shorten(detail.lines, rows);
+    detail.lines_left_out = shorten_lines(detail.lines, rows);
     detail.critical_path = critical_parts(path, places, kernel.timeline);
     double all_ms = 0;
     for (const auto& part : detail.critical_path) all_ms += part.ms;

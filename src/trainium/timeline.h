@@ -72,9 +72,14 @@ class TimelineRecorder {
     void enabled(std::int32_t node, std::int32_t by, Wait wait, double now_ns) {
         if (timeline_ != nullptr) enable(node, by, wait, now_ns);
     }
-    /// `by` was the last user of some memory.
-    void freed(std::int32_t by) { last_freed_by_ = by; }
-    /// An allocation got its memory at `now_ns`; its first user may have waited for it.
+    /// `by` was the last user of some SBUF or PSUM.
+    void freed(std::int32_t by, bool psum) { (psum ? last_bank_freed_by_ : last_freed_by_) = by; }
+    /// An instruction that could have started found too few PSUM banks.
+    void refused(std::int32_t node) {
+        if (timeline_ != nullptr) enabled_[node].refused = true;
+    }
+    /// An allocation got its memory at `now_ns`; its first user may have waited for it. PSUM is
+    /// given out when that user starts.
     void given(std::int32_t allocation, double now_ns) {
         if (timeline_ != nullptr) give(allocation, now_ns);
     }
@@ -105,6 +110,7 @@ class TimelineRecorder {
         double at_ns = -1;
         std::int32_t by = -1;
         Wait wait = Wait::kNothing;
+        bool refused = false;  ///< PSUM banks, at least once
     };
     struct QueueUse {
         std::int32_t by = -1;  ///< the last user of the queue
@@ -128,6 +134,7 @@ class TimelineRecorder {
     std::int32_t last_on_engine_[kUnits] = {-1, -1, -1, -1, -1};
     std::int32_t last_of_window_[2] = {-1, -1};
     std::int32_t last_freed_by_ = -1;
+    std::int32_t last_bank_freed_by_ = -1;
     std::int32_t last_transfer_done_ = -1;
 };
 

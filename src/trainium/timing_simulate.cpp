@@ -157,7 +157,10 @@ class Simulator {
         const std::int64_t reserved = oldest ? 0 : machine_.psum_reserved_banks;
         std::int64_t banks = 0;
         each_new_bank(node, [&](std::int32_t a) { banks += schedule_.allocations[a].size; });
-        if (!forced && psum_used_ > 0 && psum_used_ + banks + reserved > psum_banks_) return false;
+        if (!forced && psum_used_ > 0 && psum_used_ + banks + reserved > psum_banks_) {
+            recorder_.refused(node);
+            return false;
+        }
         each_new_bank(node, [&](std::int32_t a) {
             record(OrderStep::Kind::kAllocate, a);
             recorder_.given(a, now_ns_);
@@ -252,7 +255,7 @@ class Simulator {
             if (--users_left_[a] > 0) continue;
             record(OrderStep::Kind::kRelease, a);
             recorder_.taken(a, now_ns_);
-            recorder_.freed(node);
+            recorder_.freed(node, schedule_.allocations[a].psum);
             const Allocation& allocation = schedule_.allocations[a];
             if (allocation.psum) {
                 psum_used_ -= allocation.size;

@@ -1,10 +1,12 @@
 #include "report/profile_view.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "unit/store/sample_run.h"
 
 using namespace accelopt;
+using report::columns_of;
 using report::profile_view;
 using store::testing::reply_with;
 
@@ -100,6 +102,7 @@ protocol::EvaluationReply detailed_reply() {
                     {2, "spill of x", 1, 0.125, 0, 0, 0, 0, 0.1, 4096}};
     detail.lines_left_out = 2;
     detail.critical_path = {{2, "nl.load", "DMA", "queue", 30, 0.7},
+                            {3, "nl.exp", "ACT", "operand", 1, 0.0001},
                             {0, "start-up", "", "startup", 1, 0.015}};
     detail.critical_parts_left_out = 4;
     detail.critical_left_out_ms = 0.05;
@@ -133,12 +136,20 @@ TEST_CASE("The view shows path, tensors, occupancy and roofline, and fits its wi
     for (const int width : {70, 80, 120}) {
         const std::string view = profile_view(detailed_reply(), {"k", kSource, {width, false}});
         CHECK_THAT(view, Catch::Contains("the queues are full"));
-        CHECK_THAT(view, Catch::Contains("4 more parts, 0.050 ms together"));
+        CHECK_THAT(view, Catch::Contains("5 more parts, 0.050 ms together"));
         CHECK_THAT(view, Catch::Contains("3.0x"));
         CHECK_THAT(view, Catch::Contains("| ▄█|"));
         CHECK_THAT(view, Catch::Contains("peak 96.0 at 0.500 ms, mean 48.0 of 192.0 KiB"));
-        CHECK_THAT(view, Catch::Contains("2e+03 matmul operations per byte"));
+        CHECK_THAT(view, Catch::Contains("2e+03  matmul op/byte of HBM traffic, ridge at 54"));
+        CHECK_THAT(view, Catch::Contains("48.4  % of the compute roof, 23.75 Top/s"));
         CHECK(view.find('\x1b') == std::string::npos);
+        // Only the table of counters has a width of its own.
+        const std::string detail = view.substr(0, view.find("traffic and work"));
+        for (std::size_t at = 0, end = 0; (end = detail.find('\n', at)) != std::string::npos;
+             at = end + 1) {
+            CAPTURE(detail.substr(at, end - at));
+            CHECK(static_cast<int>(columns_of(detail.substr(at, end - at))) <= std::max(width, 76));
+        }
     }
     const std::string narrow = profile_view(detailed_reply(), {"k", kSource, {64, false}});
     CHECK_THAT(narrow, Catch::Contains("x = nl.load(a[0…"));

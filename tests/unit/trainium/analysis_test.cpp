@@ -314,6 +314,27 @@ TEST_CASE("few rows are kept, and what is left out is said") {
           Approx(s.result.latency_ns / 1e6).epsilon(1e-4));
 }
 
+TEST_CASE("a short list of lines keeps one that is busy beside the critical path") {
+    ProgramBuilder b;
+    const auto x = b.tile(128, 512, 1);
+    // ScalarE is critical, on ten lines; VectorE works less, on one line that is never waited for.
+    for (int i = 0; i < 10; ++i) {
+        b.activation(b.whole(b.tile(128, 512, 2)), ActFunction::kExp, b.whole(x)).line = i + 1;
+    }
+    for (int i = 0; i < 3; ++i) {
+        b.add(nki::Opcode::kMemset, b.whole(b.tile(128, 512, 3))).line = 50;
+    }
+    const Simulated s(b);
+    const auto few = s.analyse(3);
+    REQUIRE(few.lines.size() == 3);
+    CHECK(few.lines_left_out == 8);
+    const auto* busy = find_line(few.lines, 50);
+    REQUIRE(busy != nullptr);
+    CHECK(busy->critical_ms == 0);
+    CHECK(busy->vector_ms == Approx(3 * (512 + 64) / 1.12 / 1e6).epsilon(1e-5));
+    CHECK(few.lines[2].line == 50);  // the list is still by the critical path
+}
+
 TEST_CASE("an empty kernel has an empty analysis") {
     const ProgramBuilder b;
     const Simulated s(b);

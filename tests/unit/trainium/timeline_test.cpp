@@ -169,3 +169,33 @@ TEST_CASE(
     CHECK(r.timeline.spans[writes].wait == Wait::kOperand);
     CHECK(simulate(r.stream, r.schedule, machine).latency_ns == r.result.latency_ns);
 }
+
+TEST_CASE(
+    "a product waits for the PSUM bank that a slow reader gives back, not for its idle engine") {
+    ProgramBuilder b;
+    const auto x = b.tile(128, 512, 1);
+    const int banks = 30;
+    for (int i = 0; i < banks; ++i) {
+        const auto p = b.psum(128, 512, 2);
+        b.matmul(b.whole(p), b.window(x, 0, 128, 0, 128), b.whole(x));
+        // Two readers that take longer than the product, so that banks are what is short.
+        const auto y = b.tile(128, 512, 3);
+        b.add(nki::Opcode::kReciprocal, b.whole(y), {b.whole(p)});
+        b.tensor_tensor(b.whole(y), AluOp::kAdd, b.whole(y), b.whole(p));
+    }
+    const Recorded r = record(b);
+    check_sound(r);
+    int waits_for_engine = 0;
+    int waits_for_memory = 0;
+    for (std::size_t k = 0; k < r.timeline.spans.size(); ++k) {
+        const InstructionSpan& span = r.timeline.spans[k];
+        if (span.unit != Unit::kPe) continue;
+        waits_for_engine += span.wait == Wait::kEngine ? 1 : 0;
+        if (span.wait != Wait::kMemory) continue;
+        ++waits_for_memory;
+        CHECK(r.timeline.spans[span.waited_for].unit == Unit::kDve);
+        CHECK(span.start_ns == Approx(r.timeline.spans[span.waited_for].done_ns()));
+    }
+    CHECK(waits_for_engine >= 6);  // the first banks are free: the array is what is busy
+    CHECK(waits_for_memory >= 3);
+}
