@@ -18,7 +18,6 @@ def forward(lhs, rhs):
 
 def scale(lhs, rhs):
     """p (1 + t + sum of p t), t = |lhs||rhs| + |logit - max|: what rounding of the logits does."""
-    lhs, rhs = lhs.astype(np.float64), rhs.astype(np.float64)
     total = np.empty((lhs.shape[0], lhs.shape[1], rhs.shape[2]))
     for b, rows in enumerate(total):
         shifted = lhs[b] @ rhs[b]

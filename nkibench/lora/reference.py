@@ -11,7 +11,6 @@ def forward(x, w, a, b):
 def scale(x, w, a, b):
     """Terms of both products, and the rounding of x a, which adds up like noise: 1 / sqrt(K) of
     its sum of absolute terms."""
-    x, w, a, b = (array.astype(np.float64) for array in (x, w, a, b))
     total = np.abs(x) @ np.abs(w)
     total += (np.abs(x @ a) + np.abs(x) @ np.abs(a) / np.sqrt(x.shape[1])) @ np.abs(b)
     return total

@@ -30,7 +30,6 @@ def forward(delta, u, a, b, c):
 
 def scale(delta, u, a, b, c):
     """The same scan over absolute terms."""
-    delta, u, a, b, c = (array.astype(np.float64) for array in (delta, u, a, b, c))
     return scan(delta, np.abs(delta * u), a, np.abs(b), np.abs(c), np.exp)
 
 

@@ -7,4 +7,4 @@ def forward(lhs, rhs):
 
 
 def scale(lhs, rhs):
-    return np.abs(lhs.astype(np.float64)) @ np.abs(rhs.astype(np.float64))
+    return np.abs(lhs) @ np.abs(rhs)

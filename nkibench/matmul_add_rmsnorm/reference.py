@@ -12,7 +12,6 @@ def forward(x, w, eps, z, g):
 
 def scale(x, w, eps, z, g):
     """The rounding of the sum x w + z as it reaches the output directly and through the mean."""
-    x, w, z, g = (array.astype(np.float64) for array in (x, w, z, g))
     total = x @ w + z
     terms = np.abs(x) @ np.abs(w) + np.abs(z)
     mean_square = np.mean(np.square(total), axis=1, keepdims=True) + eps

@@ -12,7 +12,6 @@ def forward(x, up, down, gate):
 def scale(x, up, down, gate):
     """Terms of the last product, with |v| for silu(v) as for SiLU alone, and the rounding of the
     two products before it, which adds up like noise: 1 / sqrt(K) of its sum of absolute terms."""
-    x, up, down, gate = (array.astype(np.float64) for array in (x, up, down, gate))
     opened, lifted = x @ gate, x @ up
     sigmoid = 1 / (1 + np.exp(-opened))
     slope = sigmoid * (1 + opened * (1 - sigmoid))

@@ -9,7 +9,7 @@ def forward(x, gain, shift):
 
 def scale(x, gain, shift):
     """S of the conditioned rule: the sum of the absolute values of the terms, in float64."""
-    return np.abs(x.astype(np.float64) * gain) + abs(shift)
+    return np.abs(x * gain) + abs(shift)
 
 
 def without_shift(x, gain, shift):

@@ -15,7 +15,7 @@ namespace accelopt::agents {
 struct ProblemFacts {
     std::string id;
     std::string title;
-    std::string reference_source;                         ///< reference.py
+    std::string reference_source;                         ///< what defines the result
     std::vector<std::vector<std::int64_t>> input_shapes;  ///< kernel view
 };
 

@@ -12,6 +12,7 @@
 #include "core/hash.h"
 #include "core/text.h"
 #include "core/version.h"
+#include "eval/reference/reference_definition.h"
 #include "nki/syntax/parser.h"
 #include "nki/syntax/printer.h"
 
@@ -53,9 +54,10 @@ std::string RunContext::secret() const {
 }
 
 std::string RunContext::evaluation_key(const std::string& problem,
+                                       const std::string& definition_sha256,
                                        const std::string& source) const {
-    return sha256_hex("evaluation/" + problem + "/" + config.shape + "/" + config.target + "/" +
-                      machine_hash + "/" + config.verify_rule + "/" +
+    return sha256_hex("evaluation/" + problem + "/" + definition_sha256 + "/" + config.shape + "/" +
+                      config.target + "/" + machine_hash + "/" + config.verify_rule + "/" +
                       std::to_string(config.verify_seeds.size()) +
                       (config.verify_published_seeds ? " published" : "") +
                       (config.verify_stress ? " stress" : "") +
@@ -178,7 +180,12 @@ agents::ProblemFacts problem_facts(const eval::Problem& problem) {
     agents::ProblemFacts facts;
     facts.id = problem.id;
     facts.title = problem.title;
-    facts.reference_source = read_file(problem.reference_path);
+    auto definition = eval::reference_definition(read_file(problem.reference_path));
+    if (!definition) {
+        throw Error(ErrorSource::kConfig, "reference",
+                    problem.reference_path + ": " + definition.error());
+    }
+    facts.reference_source = std::move(*definition);
     for (const auto& input : problem.inputs) {
         if (input.tensor) facts.input_shapes.push_back(input.kernel_shape);
     }

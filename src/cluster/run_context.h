@@ -29,8 +29,10 @@ struct RunContext {
 
     /// The run secret that input seeds derive from: of `run.secret_env`, else of `run.seed`.
     std::string secret() const;
-    /// Identity of one evaluation: everything its verdict depends on.
-    std::string evaluation_key(const std::string& problem, const std::string& source) const;
+    /// Identity of one evaluation: everything its verdict depends on, the problem's definition
+    /// (`Problem::definition_sha256`) among it, so that a changed problem judges anew.
+    std::string evaluation_key(const std::string& problem, const std::string& definition_sha256,
+                               const std::string& source) const;
     /// Node-local folder of the reference cache.
     std::string cache_directory() const;
     /// Fills what a model's options take from the run: the mark of its batches, and their folder.
@@ -57,7 +59,9 @@ std::vector<search::ProblemStart> problem_starts(const config::RunConfig& config
 /// workers, at least one.
 int automatic_slots(int workers_on_node);
 
-/// What prompts and the builtin model may know about a problem.
+/// What prompts and the builtin model may know about a problem: of its reference what defines the
+/// result, nothing that judges kernels. Error(kConfig, "reference") when its reference is no
+/// Python text with a forward().
 agents::ProblemFacts problem_facts(const eval::Problem& problem);
 
 }  // namespace accelopt::cluster

@@ -72,6 +72,7 @@ void Worker::State::start(const std::string& payload) {
     for (const auto& id : config.problems) {
         const eval::Problem problem = eval::load_problem(id, config.shape);
         facts[id] = problem_facts(problem);
+        definitions[id] = problem.definition_sha256;
     }
     started = true;
 }

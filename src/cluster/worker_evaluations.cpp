@@ -10,7 +10,8 @@ using protocol::Sample;
 
 /// Asks the coordinator who evaluates this kernel: every distinct text is evaluated once a run.
 void Worker::State::claim(Task& task, int sample, const std::string& source) {
-    const std::string key = context.evaluation_key(task.unit.problem, source);
+    const std::string key =
+        context.evaluation_key(task.unit.problem, definitions.at(task.unit.problem), source);
     const bool first = !claims.contains(key);
     claims[key].push_back({&task, protocol::Role::kExecutor, sample});
     if (!first) return;

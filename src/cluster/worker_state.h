@@ -53,6 +53,7 @@ struct Worker::State {
     std::unique_ptr<eval::EvaluatorPool> pool;
     std::unique_ptr<agents::Agents> agents;
     std::map<std::string, agents::ProblemFacts> facts;
+    std::map<std::string, std::string> definitions;  ///< Problem::definition_sha256
     int capacity = 1;
     int requested = 0;
 

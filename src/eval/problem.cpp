@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <numeric>
 
 #include "config/reader.h"
 #include "core/data_path.h"
@@ -240,6 +241,38 @@ void read_tensors(const config::Section& root, Problem& problem) {
     if (problem.outputs.empty()) root.fail("outputs", "at least one output is needed");
 }
 
+/// The axis that `blocks` names for a tensor, or nothing.
+std::optional<int> block_axis(const config::Section& section, const std::string& name,
+                              const std::vector<std::int64_t>& shape, ReferenceBlocks& blocks) {
+    if (!section.has(name)) return std::nullopt;
+    const std::int64_t axis = section.get_int(name);
+    if (axis < 0 || axis >= static_cast<std::int64_t>(shape.size())) {
+        section.fail(name, "must be an axis of the tensor: 0 to " +
+                               std::to_string(static_cast<int>(shape.size()) - 1));
+    }
+    blocks.units = std::gcd(blocks.units, shape[static_cast<std::size_t>(axis)]);
+    return static_cast<int>(axis);
+}
+
+void read_blocks(const config::Section& root, Problem& problem) {
+    if (!root.has("blocks")) return;
+    const config::Section section = root.child("blocks");
+    ReferenceBlocks blocks;
+    blocks.units = 0;  // neutral for the greatest common divisor
+    for (const InputSpec& input : problem.inputs) {
+        if (!input.tensor && section.has(input.name)) section.fail(input.name, "is no tensor");
+        blocks.inputs.push_back(block_axis(section, input.name, input.shape, blocks));
+    }
+    if (blocks.units == 0) root.fail("blocks", "must cut at least one input");
+    for (const OutputSpec& output : problem.outputs) {
+        const auto axis = block_axis(section, output.name, output.shape, blocks);
+        if (!axis) root.fail("blocks", "must cut every output; '" + output.name + "' is missing");
+        blocks.outputs.push_back(*axis);
+    }
+    section.finish();
+    problem.blocks = std::move(blocks);
+}
+
 }  // namespace
 
 bool StressSet::changes_scalars() const {
@@ -281,6 +314,7 @@ Problem load(const std::string& id_or_path, const std::string& shape_name, Choos
     problem.sizes = choose(shapes);
     problem.shapes = shapes.further;
     read_tensors(root, problem);
+    read_blocks(root, problem);
     if (root.has("conditioned")) {
         problem.conditioned_constant = constant_at(root.child("conditioned"));
     }

@@ -40,6 +40,16 @@ struct StressSet {
     bool changes_scalars() const;
 };
 
+/// How a reference can be computed piece by piece, so that a large one needs little memory
+/// (problem.yaml, `blocks`): along these axes every piece of the outputs depends on the same piece
+/// of the cut inputs alone.
+struct ReferenceBlocks {
+    std::vector<std::optional<int>> inputs;  ///< per argument; none: every piece sees all of it
+    std::vector<int> outputs;
+    /// The greatest number of pieces: what divides every cut extent.
+    std::int64_t units = 1;
+};
+
 /// A benchmark problem at one shape (full or test), all formulas evaluated.
 struct Problem {
     std::string id;
@@ -49,6 +59,7 @@ struct Problem {
     Sizes sizes;                    ///< M, N, K, ...
     std::vector<InputSpec> inputs;  ///< in kernel argument order
     std::vector<OutputSpec> outputs;
+    std::optional<ReferenceBlocks> blocks;
     double tolerance = 2e-5;
     /// Rule `conditioned`: the largest allowed |out - ref| / (2^-24 S); nullopt where the problem
     /// defines no scale S, and rule `published` takes its place.

@@ -20,6 +20,9 @@ struct SuiteRequest {
     std::string source;
     std::optional<std::string> entry;
     bool values = true;
+    /// published: the suite's references and inputs. conditioned: those of our problem of the same
+    /// name and arguments, with its stress sets; `seeds` does not count.
+    std::string rule = "published";
     SuiteSeeds seeds = SuiteSeeds::kPublished;
     std::string secret;
     protocol::EvaluationLimits limits;
@@ -28,7 +31,8 @@ struct SuiteRequest {
 /// Evaluates kernels of a published suite with the suite's own references, by rule `published`
 /// (the suite defines no scale for a stricter one), which a note in each reply says. Where a
 /// problem is one of ours by name and arguments, its tolerance, peak model and lower bound count,
-/// and the suite's own kernel shows its measured figures; elsewhere the tolerance is 2e-5.
+/// and the suite's own kernel shows its measured figures; elsewhere the tolerance is 2e-5. Rule
+/// `conditioned` judges by our problem alone, and is refused where there is none.
 class SuiteEvaluator {
   public:
     /// Throws Error for an unknown target.

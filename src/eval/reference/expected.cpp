@@ -43,13 +43,13 @@ void store_reference(std::span<const double> reference, std::span<float> value,
 }
 
 std::optional<std::string> store_scale(std::span<const double> scale, std::span<const float> value,
-                                       std::span<std::uint16_t> stored) {
+                                       std::span<std::uint16_t> stored, std::size_t first) {
     for (std::size_t i = 0; i < scale.size(); ++i) {
         const double s = scale[i];
         const bool matters = std::isfinite(value[i]);
         const bool usable = s >= 0 && s <= std::numeric_limits<float>::max() / 2;
         if (matters && (!usable || (s == 0 && value[i] != 0))) {
-            return fmt::format("scale() is {} at element {}, where the output is {}", s, i,
+            return fmt::format("scale() is {} at element {}, where the output is {}", s, first + i,
                                value[i]);
         }
         stored[i] = matters ? bfloat16_at_least(s) : 0;

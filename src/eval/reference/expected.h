@@ -31,8 +31,8 @@ void store_reference(std::span<const double> reference, std::span<float> value,
                      std::span<std::uint16_t> residual);
 
 /// Stores S. Returns a sentence when S is negative or not finite where the reference is finite, or
-/// zero where the reference is not.
+/// zero where the reference is not; it counts elements from `first`.
 std::optional<std::string> store_scale(std::span<const double> scale, std::span<const float> value,
-                                       std::span<std::uint16_t> stored);
+                                       std::span<std::uint16_t> stored, std::size_t first = 0);
 
 }  // namespace accelopt::eval

@@ -12,6 +12,7 @@
 #include "core/text.h"
 #include "eval/reference/blas.h"
 #include "eval/reference/input_drawing.h"
+#include "eval/reference/pieces.h"
 #include "nki/syntax/python_runtime.h"
 
 namespace accelopt::eval {
@@ -141,26 +142,99 @@ py::tuple make_arguments(const InputSet& set, Precision precision,
     return arguments;
 }
 
+/// The arguments of one piece after the other: what is cut is converted piece by piece, the rest
+/// once. A reference that writes into an argument would change what the next function sees.
+class PieceArguments {
+  public:
+    PieceArguments(const Problem& problem, const InputSet& set,
+                   const std::vector<std::span<const float>>& tensors)
+        : problem_(problem), set_(set) {
+        std::size_t tensor = 0;
+        for (std::size_t i = 0; i < set.inputs.size(); ++i) {
+            const InputSpec& input = set.inputs[i];
+            if (!input.tensor) {
+                whole_.append(py::float_(input.scalar));
+                continue;
+            }
+            const py::object array = wrap_read_only(tensors.at(tensor++), input.shape);
+            whole_.append(axis_of(i) ? array : read_only_double(array));
+        }
+    }
+
+    py::tuple piece(const PiecePlan& plan, std::int64_t index) const {
+        py::tuple arguments(whole_.size());
+        for (std::size_t i = 0; i < whole_.size(); ++i) {
+            const py::object whole = whole_[i];
+            const auto axis = axis_of(i);
+            if (!axis) {
+                arguments[i] = whole;
+                continue;
+            }
+            const auto axis_index = static_cast<std::size_t>(*axis);
+            const PieceRange range = plan.range(index, set_.inputs[i].shape[axis_index]);
+            py::tuple cut(axis_index + 1);
+            for (std::size_t d = 0; d < axis_index; ++d)
+                cut[d] = py::slice(py::none(), py::none(), py::none());
+            cut[axis_index] =
+                py::slice(py::int_(range.first), py::int_(range.first + range.count), py::none());
+            arguments[i] = read_only_double(whole[cut]);
+        }
+        return arguments;
+    }
+
+  private:
+    static py::object read_only_double(const py::object& array) {
+        py::object wide = array.attr("astype")("float64");
+        wide.attr("flags").attr("writeable") = false;
+        return wide;
+    }
+    std::optional<int> axis_of(std::size_t input) const {
+        return problem_.blocks ? problem_.blocks->inputs[input] : std::nullopt;
+    }
+
+    const Problem& problem_;
+    const InputSet& set_;
+    py::list whole_;
+};
+
 std::string shape_text(const std::vector<std::int64_t>& shape) {
     std::vector<std::string> parts;
     for (const std::int64_t extent : shape) parts.push_back(std::to_string(extent));
     return "(" + join(parts, ", ") + ")";
 }
 
-/// Hands one result on; an error sentence when it is not what the problem declares.
-std::optional<std::string> take_output(
-    const OutputSpec& output, const py::array& array, Precision precision, std::size_t index,
-    const std::function<void(std::size_t, const ReferenceValues&)>& take) {
+/// An error sentence when a result is not what the problem declares.
+std::optional<std::string> fault_of(const OutputSpec& output,
+                                    const std::vector<std::int64_t>& expected_shape,
+                                    const py::array& array, Precision precision) {
     const std::string dtype = py::str(array.dtype());
     const std::string expected = precision == Precision::kFloat32 ? "float32" : "float64";
     if (dtype != expected) {
         return "output '" + output.name + "' has dtype " + dtype + ", expected " + expected;
     }
     const std::vector<std::int64_t> shape(array.shape(), array.shape() + array.ndim());
-    if (shape != output.shape) {
+    if (shape != expected_shape) {
         return "output '" + output.name + "' has shape " + shape_text(shape) + ", expected " +
-               shape_text(output.shape);
+               shape_text(expected_shape);
     }
+    return std::nullopt;
+}
+
+/// What a function of reference.py returned, as a tuple; an error sentence when the number of
+/// arrays is wrong.
+Result<py::tuple, std::string> results_of(const Problem& problem, py::object result) {
+    const bool several = py::isinstance<py::tuple>(result) || py::isinstance<py::list>(result);
+    py::tuple values = several ? py::tuple(result) : py::make_tuple(result);
+    if (values.size() == problem.outputs.size()) return values;
+    return Failure{"returned " + std::to_string(values.size()) + " arrays, expected " +
+                   std::to_string(problem.outputs.size())};
+}
+
+/// Hands one result on.
+std::optional<std::string> take_output(
+    const OutputSpec& output, const py::array& array, Precision precision, std::size_t index,
+    const std::function<void(std::size_t, const ReferenceValues&)>& take) {
+    if (auto fault = fault_of(output, output.shape, array, precision)) return fault;
     const auto size = static_cast<std::size_t>(array.size());
     ReferenceValues values;
     if (precision == Precision::kFloat32) {
@@ -212,22 +286,57 @@ std::optional<std::string> call_reference(
         if (!scope.contains(function)) {
             return "the file defines no " + function + "()";
         }
-        py::object result = scope[function.c_str()](*make_arguments(set, precision, tensors));
-        const bool several = py::isinstance<py::tuple>(result) || py::isinstance<py::list>(result);
-        const py::tuple values = several ? py::tuple(result) : py::make_tuple(result);
-        result = py::none();
-        if (values.size() != problem.outputs.size()) {
-            return "returned " + std::to_string(values.size()) + " arrays, expected " +
-                   std::to_string(problem.outputs.size());
-        }
+        const auto values =
+            results_of(problem, scope[function.c_str()](*make_arguments(set, precision, tensors)));
+        if (!values) return values.error();
         for (std::size_t i = 0; i < problem.outputs.size(); ++i) {
-            const py::array array = numpy.attr("ascontiguousarray")(values[i]);
+            const py::array array = numpy.attr("ascontiguousarray")((*values)[i]);
             if (auto fault = take_output(problem.outputs[i], array, precision, i, take)) {
                 return fault;
             }
         }
         return std::nullopt;
     });
+}
+
+std::optional<std::string> call_reference_in_pieces(
+    const Problem& problem, const std::vector<std::string>& functions, const InputSet& set,
+    const std::vector<std::span<const float>>& tensors,
+    const std::function<void(std::size_t, std::size_t, const OutputPiece&)>& take) {
+    std::string function;
+    auto fault = with_python([&](const py::module_& numpy) -> std::optional<std::string> {
+        const py::dict scope = run_text(read_file(problem.reference_path), problem.reference_path);
+        const PieceArguments arguments(problem, set, tensors);
+        const PiecePlan plan(problem);
+        for (std::int64_t piece = 0; piece < plan.pieces(); ++piece) {
+            const py::tuple cut = arguments.piece(plan, piece);
+            for (std::size_t f = 0; f < functions.size(); ++f) {
+                function = functions[f];
+                if (!scope.contains(function)) return "the file defines no " + function + "()";
+                const auto values = results_of(problem, scope[function.c_str()](*cut));
+                if (!values) return values.error();
+                for (std::size_t i = 0; i < problem.outputs.size(); ++i) {
+                    const OutputSpec& output = problem.outputs[i];
+                    const std::size_t axis = plan.output_axis(i);
+                    const PieceRange range = plan.range(piece, output.shape[axis]);
+                    std::vector<std::int64_t> shape = output.shape;
+                    shape[axis] = range.count;
+                    const py::array array = numpy.attr("ascontiguousarray")((*values)[i]);
+                    if (auto wrong = fault_of(output, shape, array, Precision::kFloat64)) {
+                        return wrong;
+                    }
+                    take(f, i,
+                         {range.first,
+                          range.count,
+                          {static_cast<const double*>(array.data()),
+                           static_cast<std::size_t>(array.size())}});
+                }
+            }
+        }
+        return std::nullopt;
+    });
+    if (!fault || function.empty()) return fault;
+    return function + "(): " + *fault;
 }
 
 Result<std::vector<std::string>, std::string> reference_functions(const Problem& problem) {

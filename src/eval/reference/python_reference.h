@@ -43,6 +43,24 @@ std::optional<std::string> call_reference(
     const std::vector<std::span<const float>>& tensors,
     const std::function<void(std::size_t, const ReferenceValues&)>& take);
 
+/// One piece of one output of a function of reference.py, in C order.
+struct OutputPiece {
+    std::int64_t first = 0;  ///< index along the output's cut axis
+    std::int64_t count = 0;  ///< along that axis; the other extents are the output's
+    std::span<const double> values;
+};
+
+/// Calls each of `functions` in float64 on one piece of the inputs after the other, as the
+/// problem's `blocks` cut them (in one piece where it declares none), and hands on each output of
+/// each: take(function, output, piece), the functions of a piece in their order. The arrays that
+/// the reference gets are read-only. Returns nullopt, or a sentence as of call_reference that
+/// begins with the function. A few pieces at least are made of a small problem too, so that a
+/// wrong declaration shows there.
+std::optional<std::string> call_reference_in_pieces(
+    const Problem& problem, const std::vector<std::string>& functions, const InputSet& set,
+    const std::vector<std::span<const float>>& tensors,
+    const std::function<void(std::size_t, std::size_t, const OutputPiece&)>& take);
+
 /// Names of the functions that reference.py defines, sorted; an error sentence when it cannot be
 /// run.
 Result<std::vector<std::string>, std::string> reference_functions(const Problem& problem);

@@ -13,6 +13,7 @@
 
 #include "core/error.h"
 #include "core/hash.h"
+#include "eval/reference/pieces.h"
 #include "eval/reference/python_reference.h"
 
 namespace accelopt::eval {
@@ -106,21 +107,26 @@ std::optional<std::string> fill_conditioned(const Problem& problem, const InputS
                                             const std::string& function,
                                             const std::vector<std::span<const float>>& tensors,
                                             ReferenceData& target) {
-    auto fault = call_reference(problem, function, Precision::kFloat64, set, tensors,
-                                [&](std::size_t i, const ReferenceValues& values) {
-                                    store_reference(values.wide, target.writable_array(3 * i),
-                                                    target.writable_words(3 * i + 1));
-                                });
-    if (fault) return function + "(): " + *fault;
     std::optional<std::string> bad_scale;
-    fault = call_reference(problem, "scale", Precision::kFloat64, set, tensors,
-                           [&](std::size_t i, const ReferenceValues& values) {
-                               const auto bad = store_scale(values.wide, target.array(3 * i),
-                                                            target.writable_words(3 * i + 2));
-                               if (bad) bad_scale = bad;
-                           });
-    if (fault) return "scale(): " + *fault;
-    return bad_scale;
+    const PiecePlan plan(problem);
+    const auto store = [&](std::size_t f, std::size_t i, const OutputPiece& piece) {
+        const auto value = target.writable_array(3 * i);
+        for_each_run(problem.outputs[i].shape, plan.output_axis(i), {piece.first, piece.count},
+                     [&](std::size_t from, std::size_t to, std::size_t n) {
+                         const auto run = piece.values.subspan(from, n);
+                         if (f == 0) {
+                             store_reference(run, value.subspan(to, n),
+                                             target.writable_words(3 * i + 1).subspan(to, n));
+                             return;
+                         }
+                         const auto bad =
+                             store_scale(run, value.subspan(to, n),
+                                         target.writable_words(3 * i + 2).subspan(to, n), to);
+                         if (bad && !bad_scale) bad_scale = bad;
+                     });
+    };
+    const auto fault = call_reference_in_pieces(problem, {function, "scale"}, set, tensors, store);
+    return fault ? fault : bad_scale;
 }
 
 std::int64_t physical_memory_bytes() {
@@ -220,7 +226,7 @@ Result<Reference, std::string> ReferenceStore::obtain_results(const Problem& pro
                                                               const InputSet& set,
                                                               ReferenceKind kind,
                                                               const std::string& function) {
-    std::string text = "accelopt reference 2\n" + problem.definition_sha256 + "\n" +
+    std::string text = "accelopt reference 3\n" + problem.definition_sha256 + "\n" +
                        reference_identity() + "\n" + function + "\n" +
                        (kind == ReferenceKind::kPublished ? "float32\n" : "float64\n");
     for (const auto& [name, value] : problem.sizes) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "eval/problem.h"
 #include "eval/suite_evaluator.h"
 #include "scratch_folder.h"
 
@@ -235,6 +236,49 @@ TEST_CASE("own seeds are derived and without values nothing is drawn") {
     CHECK(timing.outcome == Outcome::kOk);
     CHECK(timing.tier == "timing");
     CHECK(timing.correctness.empty());
+}
+
+TEST_CASE("by rule conditioned a suite's kernel is judged as one of ours, on our stress sets") {
+    // The arguments of our mamba; the suite's own forward is not asked.
+    const char* const reference = R"(import numpy as np
+
+def get_inputs():
+    shapes = [(256, 7168), (256, 7168), (256, 16), (16, 7168), (16, 7168)]
+    return [np.random.randn(*shape).astype(np.float32) for shape in shapes]
+
+def forward(*inputs):
+    raise NotImplementedError
+)";
+    SmallSuite small("summary.json", R"({
+  "affine": {"cases": {"0": {"values": {},
+    "impls": [{"task": "./reference/affine_0.py", "kernel": "./kernels/affine_0.py"}]}}},
+  "mamba": {"cases": {"0": {"values": {},
+    "impls": [{"task": "./reference/mamba_0.py", "kernel": "./kernels/mamba_0.py"}]}}}})");
+    small.write("reference/mamba_0.py", reference);
+    SuiteRequest request;
+    request.rule = "conditioned";
+    SECTION("where no problem of ours has the name and the arguments it is refused") {
+        const EvaluationReply reply = small.baseline("affine", request);
+        CHECK(reply.outcome == Outcome::kEvaluatorError);
+        CHECK(reply.reason == "bad_request");
+        CHECK(contains(error_of(reply), "'affine' and the arguments of"));
+    }
+    SECTION("values are compared with our reference") {
+        const std::string good = eval::load_problem("mamba", "full").baseline_source;
+        request.values = false;
+        const EvaluationReply timed = small.evaluate("mamba", good, request);
+        INFO(to_json(timed));
+        CHECK(timed.outcome == Outcome::kOk);
+        CHECK(timed.problem == "mamba");
+        CHECK(timed.rule == "conditioned");
+        request.values = true;
+        const EvaluationReply wrong =
+            small.evaluate("mamba", replaced(good, "nl.exp", "nl.sin"), request);
+        INFO(to_json(wrong));
+        CHECK(wrong.outcome == Outcome::kIncorrect);
+        REQUIRE(wrong.correctness.size() == 1);
+        CHECK(wrong.correctness[0].max_conditioned.has_value());
+    }
 }
 
 TEST_CASE("wrong kernels of a suite get the outcome of their fault") {
