@@ -203,6 +203,7 @@ void Builder::emit_indirect(const OpRequest& request, const Tile& destination) {
     if (dma) op.engine = Engine::kDma;
     Extra extra;
     if (request.extra) extra = *request.extra;
+    op.accumulate = gather && extra.skip_out_of_bounds;
     const Tensor& t = tensor(indexed.tensor);
     const std::int64_t block = t.buffer == Buffer::kHbm ? 0 : t.partitions * t.free_elements;
     const Draft& address = space.operands()[0];
