@@ -290,6 +290,7 @@ config::RunConfig load_checked(const RunRequest& request) {
         }
         config = config::load_run_config(request.config_path, overrides);
     }
+    choose_suite_problems(config);
     for (const auto& id : config.problems) (void)eval::load_problem(id, config.shape);
     for (const auto& [key, model] : config.models) {
         if (model.provider != "replay" || model.run.empty()) continue;

@@ -167,6 +167,12 @@ class Evaluator {
     Value mapping_method(const std::string& name, const Value& self, std::vector<Value>& arguments);
     Value sequence_method(const std::string& name, const Value& self,
                           std::vector<Value>& arguments);
+    Value array_operator(Op op, const Value& a, const Value& b);
+    /// The elements along the first axis: numbers, or arrays.
+    std::vector<Value> array_items(const HostArray& array);
+    Value array_element(const HostArray& array, const Value& index);
+    /// max, min, sum or prod of all elements.
+    Value array_reduction(const std::string& name, const HostArray& array);
     Value array_method(const std::string& name, const HostArray& self,
                        std::vector<Value>& arguments);
     Value string_method(const std::string& name, const std::string& text,

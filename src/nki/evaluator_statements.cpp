@@ -475,6 +475,10 @@ void Evaluator::execute_augmented(const Step& step) {
         check_mutable(current.as<Sequence>());
         refuse_replay();
         for (Value& item : items_of(value)) append(current.as<Sequence>(), std::move(item));
+    } else if (current.is(Kind::kArray)) {
+        unsupported("python_feature", "an update of a numpy array in place")
+            .remedy("bind the result to a name: a = a + b")
+            .raise();
     } else {
         assign(target, binary(step.op, current, value));
     }

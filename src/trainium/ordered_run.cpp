@@ -69,8 +69,9 @@ OrderedRun::OrderedRun(const nki::Program& program, const CompiledKernel& kernel
         }
     }
     const auto count = static_cast<std::int32_t>(program.operations.size());
+    const std::vector<char> implicit = implicit_fills(program);
     for (std::int32_t i = 0; i < count; ++i) {
-        if (!is_implicit_fill(program, i) || prepares_next(program, i)) continue;
+        if (implicit[static_cast<std::size_t>(i)] == 0 || prepares_next(program, i)) continue;
         const auto found = tile_of.find(key(program.operations[i].dst));
         if (found != tile_of.end()) fills_[found->second].push_back(i);
     }
@@ -187,8 +188,7 @@ void OrderedRun::perform(std::int32_t node, Fingerprint* fingerprint) {
     } else if (!performs_operation(instruction)) {
         broadcast_part(node);
     } else {
-        if (instruction.operation > 0 && is_implicit_fill(program_, instruction.operation - 1) &&
-            prepares_next(program_, instruction.operation - 1)) {
+        if (instruction.operation > 0 && prepares_next(program_, instruction.operation - 1)) {
             Operation fill = program_.operations[instruction.operation - 1];
             rename(fill.dst, instruction.dst.tile, node);
             executor_.run(fill);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <unordered_map>
+#include <vector>
 
 #include "core/error.h"
 #include "trainium/stream_access.h"
@@ -125,7 +126,10 @@ StreamOp stream_op(Opcode opcode) {
 class Lowering {
   public:
     Lowering(const nki::Program& program, const Machine& machine)
-        : program_(program), machine_(machine), first_block_(program.tensors.size(), -1) {}
+        : program_(program),
+          machine_(machine),
+          fills_(implicit_fills(program)),
+          first_block_(program.tensors.size(), -1) {}
 
     Stream run() {
         const auto count = static_cast<std::int32_t>(program_.operations.size());
@@ -146,7 +150,9 @@ class Lowering {
     }
 
   private:
-    bool is_nothing(std::int32_t index) const { return is_implicit_fill(program_, index); }
+    bool is_nothing(std::int32_t index) const {
+        return fills_[static_cast<std::size_t>(index)] != 0;
+    }
 
     const nki::Tensor& tensor(const View& view) const {
         const auto index = static_cast<std::size_t>(view.tensor);
@@ -248,8 +254,7 @@ class Lowering {
         out.onezero = (op.stationary_onezero && has_four_bytes(op.src[0])) ||
                       (op.moving_onezero && op.sources > 1 && has_four_bytes(op.src[1]));
         // An operation that fills what its mask leaves out writes all of that.
-        const bool fills = index_ > 0 && is_implicit_fill(program_, index_ - 1) &&
-                           prepares_next(program_, index_ - 1);
+        const bool fills = index_ > 0 && prepares_next(program_, index_ - 1);
         out.dst = operand(fills ? program_.operations[index_ - 1].dst : op.dst);
         const int sources = std::min<int>(op.sources, static_cast<int>(op.src.size()));
         for (int s = 0; s < sources; ++s) add_source(out, operand(op.src[s]));
@@ -512,6 +517,7 @@ class Lowering {
 
     const nki::Program& program_;
     const Machine& machine_;
+    const std::vector<char> fills_;  ///< implicit_fills()
     Stream stream_;
     std::vector<std::int32_t> first_block_;  ///< per tensor: into table_; -1: not there
     std::vector<std::int32_t> table_;        ///< tiles by tensor and block; -1: none yet
@@ -530,42 +536,42 @@ class Lowering {
 
 }  // namespace
 
-namespace {
+namespace {}  // namespace
 
-/// True when an instruction reads the tile that operation `index` fills before one writes it: what
-/// accumulates into PSUM overwrites what was there, anything else needs the zeros.
-bool is_read_first(const nki::Program& program, std::int32_t index) {
-    const View& filled = program.operations[index].dst;
-    const auto same = [&](const View& view) {
-        return view.tensor == filled.tensor && view.block == filled.block;
+std::vector<char> implicit_fills(const nki::Program& program) {
+    const auto key = [](const View& view) {
+        return static_cast<std::uint64_t>(view.tensor) << 36 ^
+               static_cast<std::uint64_t>(view.block);
     };
-    for (auto i = static_cast<std::size_t>(index) + 1; i < program.operations.size(); ++i) {
+    // Backwards: whether the next operation that touches a tile of PSUM reads it.
+    std::unordered_map<std::uint64_t, bool> read_next;
+    const auto touch = [&](const View& view, bool read) {
+        if (program.tensors[view.tensor].buffer == nki::Buffer::kPsum) read_next[key(view)] = read;
+    };
+    std::vector<char> fills(program.operations.size(), 0);
+    for (std::size_t i = program.operations.size(); i-- > 0;) {
         const Operation& op = program.operations[i];
-        for (int s = 0; s < op.sources; ++s) {
-            if (same(op.src[s])) return true;
+        if (op.opcode == Opcode::kMemset && op.implicit) {
+            const auto next = read_next.find(key(op.dst));
+            const bool overwritten = next == read_next.end() || !next->second;
+            const bool psum = program.tensors[op.dst.tensor].buffer == nki::Buffer::kPsum;
+            fills[i] =
+                prepares_next(program, static_cast<std::int32_t>(i)) || (psum && overwritten);
         }
-        for (const auto* scalar : {&op.scale, &op.bias, &op.operand0, &op.operand1}) {
-            if (scalar->vector && same(scalar->view)) return true;
-        }
-        if (same(op.dst)) return false;
+        touch(op.dst, false);
+        for (int s = 0; s < op.sources; ++s) touch(op.src[s], true);
+        for (const auto* scalar : {&op.scale, &op.bias, &op.operand0, &op.operand1})
+            if (scalar->vector) touch(scalar->view, true);
     }
-    return false;
-}
-
-}  // namespace
-
-bool is_implicit_fill(const nki::Program& program, std::int32_t index) {
-    const Operation& op = program.operations[index];
-    if (op.opcode != Opcode::kMemset || !op.implicit) return false;
-    if (prepares_next(program, index)) return true;
-    return program.tensors[op.dst.tensor].buffer == nki::Buffer::kPsum &&
-           !is_read_first(program, index);
+    return fills;
 }
 
 bool prepares_next(const nki::Program& program, std::int32_t index) {
     const auto next = static_cast<std::size_t>(index) + 1;
     if (next >= program.operations.size()) return false;
-    const View& filled = program.operations[index].dst;
+    const Operation& fill = program.operations[index];
+    if (fill.opcode != Opcode::kMemset || !fill.implicit) return false;
+    const View& filled = fill.dst;
     const Operation& op = program.operations[next];
     return op.dst.tensor == filled.tensor && op.dst.block == filled.block && !op.accumulate &&
            op.opcode != Opcode::kMemset && op.line == program.operations[index].line;

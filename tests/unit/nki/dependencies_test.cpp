@@ -41,7 +41,7 @@ TEST_CASE("associative updates are no dependency, reading them is", "[nki][depen
     CHECK(looped("affine_range", "    s += t\n") == "ok");
     CHECK(looped("affine_range", "    s += nl.exp(t)\n    s += 1.0\n") == "ok");
     CHECK(looped("affine_range", "    s += t\n    s -= 1.0\n") == "ok");
-    CHECK(looped("affine_range", "    s *= t\n    s *= 2.0\n") == "ok");
+    CHECK(looped("affine_range", "    s *= t\n    s /= 2.0\n") == "ok");
     CHECK(looped("affine_range", "    s += t\n    u = nl.exp(s)\n") == kCarried);
     CHECK(looped("sequential_range", "    s += t\n    u = nl.exp(s)\n") == "ok");
     CHECK(looped("affine_range", "    s += t\n    s[...] = nl.exp(t)\n") == kCarried);
@@ -59,7 +59,7 @@ TEST_CASE("updates by different operations depend on each other", "[nki][depende
     // s = (s + t) * 0.5 in every iteration: a recurrence, whichever way it is spelled.
     CHECK(looped("affine_range", "    s += t\n    s *= 0.5\n") == kCarried);
     CHECK(looped("affine_range", "    s *= 0.5\n    s += t\n") == kCarried);
-    CHECK(looped("affine_range", "    s /= t\n") == kCarried);
+    CHECK(looped("affine_range", "    s += t\n    s /= t\n") == kCarried);
     CHECK(looped("sequential_range", "    s += t\n    s *= 0.5\n") == "ok");
     CHECK(looped("affine_range",
                  "    s[...] = nl.loop_reduce(t, op=nl.maximum, loop_indices=[i])\n"
