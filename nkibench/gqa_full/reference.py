@@ -1,7 +1,7 @@
 """softmax(q k^T / sqrt(D)) v for every query head; consecutive query heads share one k and v."""
 import numpy as np
 
-ROWS = 1024  # query rows worked on at once
+ROWS = 256  # query rows worked on at once
 
 
 def attention(q, k, v, rows_function):

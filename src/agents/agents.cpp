@@ -17,7 +17,7 @@ namespace {
 using protocol::Role;
 
 /// "nl: add, exp, ...", one line per module.
-std::string api_list() {
+std::string api_names() {
     std::vector<std::pair<std::string, std::vector<std::string>>> modules;
     for (const auto& entry : nki::api_entries()) {
         const auto dot = entry.rfind('.');
@@ -103,7 +103,8 @@ llm::Request Agents::planner(const protocol::Unit& unit, const ProblemFacts& pro
             shuffled_profile(*unit.candidate.profile, RandomStream::keyed(seed_, profile_key));
     }
     std::map<std::string, std::string> values = {
-        {"api_entries", api_list()},
+        {"api", nki::api_list()},
+        {"api_entries", api_names()},
         {"experiences", experience_list(unit.experiences)},
         {"input_shapes", shape_list(problem.input_shapes)},
         {"kernel", fenced(unit.candidate.source, "python")},
@@ -136,7 +137,8 @@ llm::Request Agents::planner(const protocol::Unit& unit, const ProblemFacts& pro
 llm::Request Agents::executor(const protocol::Unit& unit, const ProblemFacts& problem,
                               const std::string& plan, int sample) const {
     const std::map<std::string, std::string> values = {
-        {"api_entries", api_list()},
+        {"api", nki::api_list()},
+        {"api_entries", api_names()},
         {"input_shapes", shape_list(problem.input_shapes)},
         {"kernel", fenced(unit.candidate.source, "python")},
         {"nki_rules", prompts_.text("nki.rules")},
@@ -166,7 +168,8 @@ llm::Request Agents::fixer(const protocol::Unit& unit, const ProblemFacts& probl
     static constexpr int kAttempts = 1000;
     const int number = sample * kAttempts + attempt;
     const std::map<std::string, std::string> values = {
-        {"api_entries", api_list()},
+        {"api", nki::api_list()},
+        {"api_entries", api_names()},
         {"diagnostics", fenced(diagnostics, "")},
         {"input_shapes", shape_list(problem.input_shapes)},
         {"kernel", fenced(source, "python")},

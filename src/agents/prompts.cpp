@@ -16,19 +16,21 @@ namespace {
 struct RoleTemplates {
     const char* role;
     std::vector<std::string> placeholders;
+    std::vector<std::string> optional;  ///< that the templates may leave out
 };
 
 const std::array<RoleTemplates, 4>& role_templates() {
     static const std::array<RoleTemplates, 4> kRoles = {{
         {"planner",
-         {"api_entries", "experiences", "input_shapes", "kernel", "nki_rules", "problem", "profile",
-          "reference"}},
+         {"experiences", "input_shapes", "kernel", "nki_rules", "problem", "profile", "reference"},
+         {"api", "api_entries"}},
         {"executor",
-         {"api_entries", "input_shapes", "kernel", "nki_rules", "plan", "problem", "reference"}},
+         {"input_shapes", "kernel", "nki_rules", "plan", "problem", "reference"},
+         {"api", "api_entries"}},
         {"fixer",
-         {"api_entries", "diagnostics", "input_shapes", "kernel", "nki_rules", "problem",
-          "reference"}},
-        {"summarizer", {"fast_kernel", "problem", "slow_kernel", "speedup"}},
+         {"diagnostics", "input_shapes", "kernel", "nki_rules", "problem", "reference"},
+         {"api", "api_entries"}},
+        {"summarizer", {"fast_kernel", "problem", "slow_kernel", "speedup"}, {}},
     }};
     return kRoles;
 }
@@ -92,13 +94,16 @@ Prompts::Prompts(const std::string& folder) {
     }
     for (const auto& role : role_templates()) {
         std::set<std::string> unused(role.placeholders.begin(), role.placeholders.end());
+        std::vector<std::string> known = role.placeholders;
+        known.insert(known.end(), role.optional.begin(), role.optional.end());
+        std::sort(known.begin(), known.end());
         std::string last_line;
         for (const char* part : {".system", ".user"}) {
             const std::string name = std::string(role.role) + part;
             const std::string path = path_of(name);
             const std::string text = read_template(path);
             for (const auto& placeholder : find_placeholders(text, path)) {
-                check_known(placeholder, role.placeholders, path, text);
+                check_known(placeholder, known, path, text);
                 unused.erase(placeholder.name);
             }
             last_line = place(path, text, text.empty() ? 0 : text.size() - 1);

@@ -20,6 +20,8 @@ namespace {
 /// Input sets of a check are the same on every machine and in every run.
 constexpr const char* kSecret = "accelopt task check";
 constexpr const char* kTermPrefix = "without_";
+/// For the references of a check, which nobody asks for again.
+constexpr std::int64_t kReferenceBytes = 256 << 20;
 
 using Arrays = std::vector<std::vector<float>>;  ///< one per output
 
@@ -44,8 +46,8 @@ std::vector<TriedSet> sets_of(const Problem& problem) {
 
 class TaskCheck {
   public:
-    TaskCheck(const Problem& problem, ReferenceStore& store)
-        : problem_(problem), store_(store), conditioned_(problem.conditioned_constant.has_value()) {
+    explicit TaskCheck(const Problem& problem)
+        : problem_(problem), store_("", kReferenceBytes), conditioned_(problem.conditioned_constant.has_value()) {
         report_.rule = conditioned_ ? "conditioned" : "published";
         report_.constant = problem.conditioned_constant.value_or(problem.tolerance);
     }
@@ -185,7 +187,7 @@ class TaskCheck {
     }
 
     const Problem& problem_;
-    ReferenceStore& store_;
+    ReferenceStore store_;
     bool conditioned_;
     std::vector<std::string> terms_;
     std::vector<std::string> failed_honest_;
@@ -251,13 +253,13 @@ std::string TaskReport::complaint() const {
 }
 
 TaskReport check_task(const Problem& problem, ReferenceStore& store) {
-    if (store.directory().empty()) return TaskCheck(problem, store).run();
+    if (store.directory().empty()) return TaskCheck(problem).run();
     const std::string file = file_of(problem, store);
     std::error_code ignored;
     if (std::filesystem::exists(file, ignored)) {
         if (auto known = from_text(read_file(file))) return *known;
     }
-    TaskReport report = TaskCheck(problem, store).run();
+    TaskReport report = TaskCheck(problem).run();
     // What a failing reference says may hold anything; it is cheap to hear again.
     if (report.fault.empty()) write_file_atomically(file, to_text(report));
     return report;

@@ -53,12 +53,22 @@ std::string api_list(const interp::ApiTable* api) {
     const interp::ApiTable& table = table_or_default(api);
     std::string text;
     std::string_view last;
+    std::string names;
+    std::string parameters;
+    const auto flush = [&] {
+        if (!names.empty()) text += fmt::format("  {}({})\n", names, parameters);
+        names.clear();
+    };
     each_entry(table, [&](std::string_view section, int k) {
         if (table[k].handler == nullptr) return;
+        const std::string own = signature(table.parameters(k));
+        if (section != last || own != parameters) flush();
         if (section != last) text += fmt::format("{}{}:\n", text.empty() ? "" : "\n", section);
         last = section;
-        text += fmt::format("  {}({})\n", table[k].name, signature(table.parameters(k)));
+        parameters = own;
+        names += (names.empty() ? "" : ", ") + std::string(table[k].name);
     });
+    flush();
     return text;
 }
 

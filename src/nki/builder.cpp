@@ -415,6 +415,11 @@ void Builder::append(Operation operation, AluOp combines, bool whole) {
         !(operation.opcode == Opcode::kMemset && operation.implicit))
         check_engine(operation, whole);
     track(operation, combines);
+    if (operation.accumulate && operation.opcode == Opcode::kMatmul &&
+        !states_[operation.dst.tensor].fill) {
+        states_[operation.dst.tensor].open = true;
+        open_groups_ = true;
+    }
     program_.operations.push_back(std::move(operation));
     note({TraceEvent::Kind::kOperation, combines, whole, -1});
 }

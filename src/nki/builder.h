@@ -27,6 +27,7 @@ struct TensorSpec {
     int site = -1;
     int line = 0;
     int context = -1;                           ///< iteration that owns it; -1 = the current one
+    bool hidden = false;                        ///< registers: no rule of tiles applies
     std::vector<Tensor::Placement> placements;  ///< direct allocation, one per block
 };
 
@@ -152,6 +153,7 @@ class Builder {
     /// Raises now or when the kernel allocates a tensor directly: such kernels may not do this.
     void forbid_when_allocated(const std::string& code, const std::string& message,
                                const std::string& remedy, const OpRequest& here);
+    void forbid_when_allocated(Finding finding);
     /// Says that direct allocation is to be ignored (nki.compiler.force_auto_alloc).
     void ignore_allocations() { ignore_allocations_ = true; }
     bool allocated() const { return allocated_; }
@@ -174,8 +176,9 @@ class Builder {
         bool identity = false;  ///< holds an identity matrix
         int branch = 0;         ///< branch it was made in
         bool floating = false;  ///< a transpose whose memory the kernel did not choose
-        bool hidden = false;    ///< registers: no rule of tiles applies
+        bool hidden = false;    ///< TensorSpec::hidden
         std::int64_t writes = 0;
+        bool open = false;  ///< products are added to it, though it was not created with zeros
         std::optional<double> fill;
     };
 
@@ -215,6 +218,8 @@ class Builder {
     void push(Operation& operation, const OpRequest& request);
     /// `whole`: the instruction processes the whole tile, of which the operation is a part.
     void append(Operation operation, AluOp combines, bool whole);
+    void start_groups();
+    void refuse_mixed_allocation(const Tensor& automatic);
     void note(TraceEvent event) {
         if (watched_ > 0) events_.push_back(event);
     }
@@ -254,6 +259,7 @@ class Builder {
     bool allocated_ = false;
     bool ignore_allocations_ = false;
     std::optional<Finding> forbidden_;    ///< the first thing an allocated kernel must not do
+    bool open_groups_ = false;            ///< some TensorState::open
     std::array<Registers, 2> registers_;  ///< of the Scalar and of the Vector Engine
 };
 

@@ -38,8 +38,8 @@ Ref<Tile> Builder::register_tile(const OpRequest& request, std::int64_t partitio
                         ? "the accumulation registers of the Scalar Engine"
                         : "the accumulation registers of the Vector Engine";
         spec.context = 0;
+        spec.hidden = true;
         registers.tensor = allocate(std::move(spec));
-        states_[registers.tensor].hidden = true;
     }
     const Ref<Tile> tile = whole(registers.tensor);
     tile->dims[0].count = partitions;

@@ -203,6 +203,7 @@ void Builder::emit_indirect(const OpRequest& request, const Tile& destination) {
     if (dma) op.engine = Engine::kDma;
     Extra extra;
     if (request.extra) extra = *request.extra;
+    op.accumulate = gather && extra.skip_out_of_bounds;
     const Tensor& t = tensor(indexed.tensor);
     const std::int64_t block = t.buffer == Buffer::kHbm ? 0 : t.partitions * t.free_elements;
     const Draft& address = space.operands()[0];
@@ -255,9 +256,6 @@ void Builder::emit_indirect(const OpRequest& request, const Tile& destination) {
 
 void Builder::forbid_when_allocated(const std::string& code, const std::string& message,
                                     const std::string& remedy, const OpRequest& here) {
-    if (ignore_allocations_) return;
-    if (allocated_) rejected(code, message).remedy(remedy).raise();
-    if (forbidden_) return;
     Finding finding;
     finding.outcome = "rejected";
     finding.code = code;
@@ -266,7 +264,32 @@ void Builder::forbid_when_allocated(const std::string& code, const std::string& 
     finding.line = here.line;
     finding.column = here.column;
     finding.operation = program_.api_names[here.api];
-    forbidden_ = std::move(finding);
+    forbid_when_allocated(std::move(finding));
+}
+
+void Builder::forbid_when_allocated(Finding finding) {
+    if (ignore_allocations_) return;
+    if (allocated_) throw TraceFailure{std::move(finding)};
+    if (!forbidden_) forbidden_ = std::move(finding);
+}
+
+/// Tiles that the compiler places collide with those that the kernel places (direct allocation
+/// guide, common error 1).
+void Builder::refuse_mixed_allocation(const Tensor& automatic) {
+    if (ignore_allocations_ || (forbidden_ && !allocated_)) return;
+    Finding finding;
+    finding.outcome = "rejected";
+    finding.code = "mixed_allocation";
+    finding.message = fmt::format(
+        "a kernel that allocates tiles directly must allocate all of them: {} is left to the "
+        "compiler",
+        automatic.name.empty() ? "a tile" : "'" + automatic.name + "'");
+    finding.shapes.push_back(automatic.shape);
+    finding.remedy =
+        "assign results to tiles made with ncc.sbuf.alloc or ncc.sbuf.mod_alloc "
+        "(tile[...] = nl.load(...)), or use buffer=nl.sbuf everywhere";
+    finding.line = automatic.line;
+    forbid_when_allocated(std::move(finding));
 }
 
 }  // namespace accelopt::nki::interp

@@ -160,7 +160,7 @@ void Builder::track_read(const View& view, int context, int line) {
 
 void Builder::track(const Operation& operation, AluOp combines) {
     const int context = loops_.context();
-    if (operation.accumulate) combines = AluOp::kAdd;
+    if (operation.accumulate && operation.opcode == Opcode::kMatmul) combines = AluOp::kAdd;
     for (int k = 0; k < operation.sources; ++k) {
         if (combines != AluOp::kNone && operation.src[k] == operation.dst) continue;
         track_read(operation.src[k], context, operation.line);

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <map>
+
 #include "nki/builder.h"
 #include "nki/failure.h"
 
@@ -165,6 +167,29 @@ void Builder::emit_matmul(const OpRequest& request, const Tile& destination) {
     op.masked_columns = free_count(moving) - op.src[1].free_count();
     check_bank(op.dst, destination);
     push(op, request);
+}
+
+/// The first product that is added to a part of PSUM starts an accumulation group there: it
+/// overwrites. Only zeros that the kernel asks for, or what it wrote itself, are added to.
+void Builder::start_groups() {
+    constexpr std::size_t kMost = 4096;  // beyond, a product adds to what is there
+    if (!open_groups_) return;
+    std::map<std::pair<TensorId, std::int64_t>, std::vector<Region>> groups;
+    for (Operation& operation : program_.operations) {
+        const View& to = operation.dst;
+        if (!states_[to.tensor].open) continue;
+        const Region region = region_of(to, program_.tensors[to.tensor]);
+        std::vector<Region>& written = groups[{to.tensor, to.block}];
+        bool known = false;
+        bool touched = written.size() >= kMost;
+        for (std::size_t k = 0; k < written.size() && !known; ++k) {
+            known = written[k].hash == region.hash;
+            touched = touched || overlap(written[k], region);
+        }
+        if (known) continue;
+        if (!touched && operation.opcode == Opcode::kMatmul) operation.accumulate = false;
+        if (written.size() < kMost) written.push_back(region);
+    }
 }
 
 void Builder::emit_transpose(const OpRequest& request, const Tile& destination) {

@@ -88,8 +88,11 @@ TensorId Builder::allocate(TensorSpec spec) {
                 .raise();
         charge_memory(static_cast<std::int64_t>(sizeof(Tensor)));
     }
+    if (spec.buffer != Buffer::kHbm && spec.placements.empty() && !spec.hidden)
+        refuse_mixed_allocation(tensor);
     place(tensor, std::move(spec.placements));
     TensorState state;
+    state.hidden = spec.hidden;
     if (spec.context < 0 && !branches_.empty()) state.branch = branches_.back();
     state.context = spec.context >= 0 ? spec.context : loops_.context();
     states_.push_back(state);
@@ -274,7 +277,18 @@ void Builder::finish(const std::vector<Ref<Tile>>& outputs) {
         t.role = TensorRole::kOutput;
         program_.outputs.push_back(t.id);
     }
+    start_groups();
     for (const Tensor& t : program_.tensors) {
+        // Known limitations of the direct allocation guide.
+        if (allocated_ && t.buffer == Buffer::kHbm && t.role == TensorRole::kScratch)
+            rejected("unsupported_memory",
+                     fmt::format("a kernel with direct allocation has no HBM tensors but inputs "
+                                 "and outputs; '{}' is neither",
+                                 t.name.empty() ? "a tensor" : t.name))
+                .shape(t.shape)
+                .at(t.line, 1)
+                .remedy("keep the intermediate result in SBUF, or return the tensor")
+                .raise();
         if (!t.is_mutable_parameter()) continue;
         if (std::find(program_.outputs.begin(), program_.outputs.end(), t.id) ==
             program_.outputs.end())

@@ -15,6 +15,14 @@ DType dtype_of(const Value& tile) {
     return pending.done ? pending.done->dtype : pending.request.dtype;
 }
 
+/// A member of nisa.nc_version, an IntEnum, as its number.
+Value plain_version(const Value& value) {
+    if (!value.is(Kind::kToken)) return value;
+    if (value.integer() == static_cast<int>(TokenId::kGen2)) return Value::integer(2);
+    if (value.integer() == static_cast<int>(TokenId::kGen3)) return Value::integer(3);
+    return value;
+}
+
 bool is_tile(const Value& value) { return value.is(Kind::kTile) || value.is(Kind::kPending); }
 
 [[noreturn]] void no_operator(Op op, const Value& a, const Value& b) {
@@ -424,6 +432,11 @@ Value Evaluator::compare_here(Op op, const Value& a, const Value& b) {
         const Ref<Mask> mask =
             heap_.make<Mask>(interp::compare(expr(a), expr(b), std::string(op_text(op))));
         return Value::object(Kind::kMask, mask);
+    }
+    if (a.is(Kind::kToken) || b.is(Kind::kToken)) {
+        const Value x = plain_version(a);
+        const Value y = plain_version(b);
+        if (x.is_integer() && y.is_integer()) return compare_here(op, x, y);
     }
     if (op == Op::kEqual) return Value::boolean(equal(a, b));
     if (op == Op::kNotEqual) return Value::boolean(!equal(a, b));

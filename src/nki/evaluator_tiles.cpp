@@ -96,12 +96,22 @@ AluOp combining(AluOp op) {
     }
 }
 
-/// True when `request` can write its result straight into `destination`.
-bool retargetable(const OpRequest& request, const Tile& destination) {
+/// True when the result of `request` has the dtype of its source: rounding to it changes nothing.
+bool keeps_dtype(const OpRequest& request) {
+    const bool moves = request.opcode == Opcode::kLoad || request.opcode == Opcode::kCopy ||
+                       request.opcode == Opcode::kTranspose;
+    return moves && request.src[0]->dtype == request.dtype;
+}
+
+/// True when `request` can write its result straight into `destination`. In a kernel with direct
+/// allocation (`allocated`) there is no tile in between that could have the dtype of the result.
+bool retargetable(const OpRequest& request, const Tile& destination, bool allocated) {
     const Shape shape = destination.shape();
     if (shape[0] != request.shape[0] || free_count(shape) != free_count(request.shape))
         return false;
-    if (request.dtype != destination.dtype && request.dtype != DType::kFloat32) return false;
+    if (request.dtype != destination.dtype && request.dtype != DType::kFloat32 && !allocated &&
+        !keeps_dtype(request))
+        return false;
     switch (request.opcode) {
         case Opcode::kMatmul:
             return destination.buffer == Buffer::kPsum;
@@ -200,7 +210,7 @@ void Evaluator::store_into(const Ref<Tile>& destination, const Value& value) {
                 .remedy("write it to HBM with nl.store")
                 .raise();
         }
-        if (retargetable(pending.request, *destination)) {
+        if (retargetable(pending.request, *destination, builder_.allocated())) {
             const OpRequest request = pending.request.loop_reduce
                                           ? resolve_loop_reduce(pending.request, destination)
                                           : std::move(pending.request);

@@ -82,7 +82,7 @@ Result<Program, Finding> trace(const Module& module, const std::vector<Argument>
 /// Names of all supported API entries ("nl.load", "nisa.activation", ...), sorted: for hints,
 /// prompts and documentation.
 std::vector<std::string> api_entries();
-/// The functions with their parameters, by section, one a line: for prompts. `api` null: NKI 1.
+/// The functions with their parameters, by section, a line per signature: for prompts. Null: NKI 1.
 std::string api_list(const interp::ApiTable* api = nullptr);
 /// The same as a page of Markdown, with engine, shape, dtype and cost of every function.
 std::string api_page(const interp::ApiTable* api = nullptr);

@@ -340,7 +340,7 @@ struct Operation {
     AluOp op1 = AluOp::kNone;
     bool reverse0 = false;  ///< operand0 op0 src instead of src op0 operand0
     bool reverse1 = false;
-    bool accumulate = false;  ///< matmul: add to dst instead of overwriting
+    bool accumulate = false;  ///< matmul: add to dst; kGather: keep dst where it skips
     bool negate = false;      ///< reduce: negate the result
     bool stationary_onezero = false;
     bool moving_onezero = false;

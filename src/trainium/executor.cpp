@@ -107,7 +107,7 @@ void Executor::run(const Operation& operation, Fingerprint* fingerprint) {
     }
     compute(operation);
     const auto found = outputs_.find(resolved_.target.tensor);
-    if (found != outputs_.end() && operation.opcode != Opcode::kScatter)
+    if (found != outputs_.end() && !writes_by_data(operation))
         found->second.written.write(resolved_.target, target_space);
     if (fingerprint != nullptr) fingerprint->result = hash_of(resolved_.target, target_space);
     scratch_.clear();

@@ -61,6 +61,7 @@ class Executor {
     // (executor_apart.cpp).
     const nki::Extra& extra_of(const nki::Operation& operation) const;
     void indirect(const nki::Operation& operation);
+    WrittenMap* written_map(const nki::Operation& operation);
     void positional(const nki::Operation& operation);
     void rows(const nki::Operation& operation);
     Matrix matrix_of(const Operand& operand, const Space& space);

@@ -24,15 +24,23 @@ void Executor::indirect(const Operation& operation) {
     for (int k = 1; k < source_count(operation); ++k) work.index[k - 1] = source(operation, k);
     if (operation.opcode == Opcode::kGather) {
         work.window = source(operation, 0);
+        if (updates_destination(operation)) poison(resolved_.target.tensor);
         work.dense = target(operation);
-        return run_gather(work, resolved_.space);
+        work.dense_offset = resolved_.target.offset;
+        return run_gather(work, resolved_.space, written_map(operation));
     }
     work.dense = source(operation, 0);
     const Access& access = resolved_.target;
     if (updates_destination(operation)) poison(access.tensor);
     work.window = bind(access, storage_.write(access.tensor, access.block, false, line_));
-    const auto found = outputs_.find(access.tensor);
-    run_scatter(work, resolved_.space, found == outputs_.end() ? nullptr : &found->second.written);
+    run_scatter(work, resolved_.space, written_map(operation));
+}
+
+/// The map of an output that an operation marks itself, since data decide what it writes; else
+/// nullptr.
+WrittenMap* Executor::written_map(const Operation& operation) {
+    const auto found = outputs_.find(operation.dst.tensor);
+    return found == outputs_.end() || !writes_by_data(operation) ? nullptr : &found->second.written;
 }
 
 void Executor::positional(const Operation& operation) {

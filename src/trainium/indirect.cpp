@@ -116,11 +116,22 @@ float float_at(const Operand& operand, const Extents& index, int rank) {
 
 }  // namespace
 
-void run_gather(const Indirect& indirect, const Space& space) {
+void run_gather(const Indirect& indirect, const Space& space, WrittenMap* written) {
     const Walk walk(indirect, space);
     const NumberFormat& from = indirect.window.format;
     const int bytes = storage_bytes(from.storage);
+    Space run;
+    run.rank = 1;
     walk.each([&](std::int64_t element, std::byte* dense, std::int64_t n) {
+        if (written != nullptr) {
+            run.count[0] = n;
+            Access access;
+            access.offset =
+                indirect.dense_offset +
+                (dense - indirect.dense.data) / storage_bytes(indirect.dense.format.storage);
+            access.stride[0] = walk.dense_step();
+            written->write(access, run);
+        }
         convert(from, indirect.window.data + element * bytes, walk.window_step(),
                 indirect.dense.format, dense, walk.dense_step(), n);
     });

@@ -25,10 +25,12 @@ struct Indirect {
     Operand window;
     Operand dense;
     std::array<Operand, 2> index;
+    std::int64_t dense_offset = 0;  ///< of the first element of `dense` in its tensor
 };
 
-/// dense = window[index]. Throws IndexOutOfBounds.
-void run_gather(const Indirect& indirect, const Space& space);
+/// dense = window[index]. `written`, when not null, learns what was written. Throws
+/// IndexOutOfBounds.
+void run_gather(const Indirect& indirect, const Space& space, WrittenMap* written);
 /// window[index] = dense, or += in float32, element after element. `written`, when not null, learns
 /// what was written. Throws IndexOutOfBounds.
 void run_scatter(const Indirect& indirect, const Space& space, WrittenMap* written);

@@ -63,7 +63,11 @@ bool overwrites(const Operation& operation, const Resolved& resolved, const Tens
 class WriteTracker {
   public:
     WriteTracker(const nki::Program& program, const TileTable& tiles)
-        : program_(program), tiles_(tiles), maps_(tiles.size()), made_(tiles.size(), 0) {}
+        : program_(program),
+          tiles_(tiles),
+          maps_(tiles.size()),
+          made_(tiles.size(), 0),
+          touched_(tiles.size(), 0) {}
 
     std::optional<Finding> visit(const Operation& operation, const Resolved& resolved) {
         std::optional<Finding> finding;
@@ -71,6 +75,8 @@ class WriteTracker {
             const Tensor& tensor = program_.tensors[read.access.tensor];
             require_inside(read.access, *read.space, tensor, operation);
             if (finding || holds_values_from_the_start(tensor)) return;
+            // A gather that skips indices leaves there whatever there is.
+            if (operation.opcode == Opcode::kGather && read.what == "the accumulator") return;
             // Which elements a gather reads is known at run time only.
             const bool some =
                 (operation.opcode == Opcode::kGather && read.what == "source 1") ||
@@ -85,7 +91,11 @@ class WriteTracker {
         const Space& space = resolved.target_space(operation);
         const Tensor& tensor = program_.tensors[resolved.target.tensor];
         require_inside(resolved.target, space, tensor, operation);
-        map(resolved.target).write(resolved.target, space);
+        if (skips(operation)) {  // it may write nothing at all
+            touched_[tiles_.tile_of(tensor.id, resolved.target.block)] = 1;
+        } else {
+            map(resolved.target).write(resolved.target, space);
+        }
         if (!tensor.placements.empty()) overwrite(tensor, resolved.target.block, operation.line);
         return std::nullopt;
     }
@@ -101,7 +111,7 @@ class WriteTracker {
 
     bool written_to(nki::TensorId output) {
         const std::size_t tile = tiles_.tile_of(output, 0);
-        return made_[tile] != 0 && maps_[tile].anything();
+        return touched_[tile] != 0 || (made_[tile] != 0 && maps_[tile].anything());
     }
 
   private:
@@ -117,6 +127,12 @@ class WriteTracker {
             maps_[tile] = map_of(program_.tensors[access.tensor]);
         }
         return maps_[tile];
+    }
+
+    /// True for a DMA that leaves out elements whose indices are out of bounds.
+    bool skips(const Operation& operation) const {
+        return operation.extra >= 0 &&
+               program_.extras[static_cast<std::size_t>(operation.extra)].skip_out_of_bounds;
     }
 
     /// Where a directly allocated tile lies.
@@ -207,6 +223,7 @@ class WriteTracker {
     std::vector<Place> placed_;  ///< directly allocated tiles that hold something
     std::map<std::size_t, Loss> overwritten_;
     std::vector<char> made_;
+    std::vector<char> touched_;  ///< by operations that may have skipped every element
 };
 
 /// Follows which PSUM tiles hold a value that is still to be read. A value lives from its first

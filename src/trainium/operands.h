@@ -47,7 +47,14 @@ int source_count(const nki::Operation& operation);
 /// Resolves an operation. Throws Error(kInternal) when shapes do not fit the opcode.
 void resolve(const nki::Operation& operation, Resolved& resolved);
 
-/// True when an operation reads what its destination held before.
+/// True when the data decide which elements of its destination an operation writes: a scatter, and
+/// a gather that skips indices out of bounds.
+constexpr bool writes_by_data(const nki::Operation& operation) {
+    return operation.opcode == nki::Opcode::kScatter ||
+           (operation.opcode == nki::Opcode::kGather && operation.accumulate);
+}
+
+/// True when an operation needs what its destination held before.
 constexpr bool updates_destination(const nki::Operation& operation) {
     return operation.accumulate ||
            (operation.opcode == nki::Opcode::kScatter && operation.op0 != nki::AluOp::kNone);

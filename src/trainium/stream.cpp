@@ -475,11 +475,36 @@ class Lowering {
 
 }  // namespace
 
+namespace {
+
+/// True when an instruction reads the tile that operation `index` fills before one writes it: what
+/// accumulates into PSUM overwrites what was there, anything else needs the zeros.
+bool is_read_first(const nki::Program& program, std::int32_t index) {
+    const View& filled = program.operations[index].dst;
+    const auto same = [&](const View& view) {
+        return view.tensor == filled.tensor && view.block == filled.block;
+    };
+    for (auto i = static_cast<std::size_t>(index) + 1; i < program.operations.size(); ++i) {
+        const Operation& op = program.operations[i];
+        for (int s = 0; s < op.sources; ++s) {
+            if (same(op.src[s])) return true;
+        }
+        for (const auto* scalar : {&op.scale, &op.bias, &op.operand0, &op.operand1}) {
+            if (scalar->vector && same(scalar->view)) return true;
+        }
+        if (same(op.dst)) return false;
+    }
+    return false;
+}
+
+}  // namespace
+
 bool is_implicit_fill(const nki::Program& program, std::int32_t index) {
     const Operation& op = program.operations[index];
     if (op.opcode != Opcode::kMemset || !op.implicit) return false;
-    return program.tensors[op.dst.tensor].buffer == nki::Buffer::kPsum ||
-           prepares_next(program, index);
+    if (prepares_next(program, index)) return true;
+    return program.tensors[op.dst.tensor].buffer == nki::Buffer::kPsum &&
+           !is_read_first(program, index);
 }
 
 bool prepares_next(const nki::Program& program, std::int32_t index) {

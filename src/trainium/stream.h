@@ -131,8 +131,9 @@ struct Stream {
 /// Masks shorten DMAs and elementwise work, not matmuls.
 Stream lower(const nki::Program& program, const Machine& machine);
 
-/// True for a fill that the front end made and that costs no instruction: PSUM starts from zeros,
-/// and some operations fill what their mask leaves out.
+/// True for a fill that the front end made and that costs no instruction: products overwrite what
+/// PSUM held, and some operations fill what their mask leaves out. Zeros in PSUM that are read
+/// before anything is accumulated into them do cost one.
 bool is_implicit_fill(const nki::Program& program, std::int32_t index);
 /// True when an implicit fill belongs to the operation after it.
 bool prepares_next(const nki::Program& program, std::int32_t index);

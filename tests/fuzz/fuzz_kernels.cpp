@@ -1,7 +1,8 @@
 // Mutants of real kernels through the whole of the Trainium model: parse, trace, legality, timing
 // and execution on small shapes, with small budgets. A rule of the product is broken when a mutant
-// crashes, hangs, leaks, ends in anything but the closed list of outcomes, or is accepted with a
-// view that leaves its tensor. Inputs depend on the seed and the index alone.
+// crashes, hangs, leaks, ends in anything but the closed list of outcomes, is accepted with a view
+// that leaves its tensor, or computes other values in completion order than in program order.
+// Inputs depend on the seed and the index alone.
 //
 //   fuzz_kernels [--seed N] [--executions N] [--seconds S] [--findings DIR] [--first INDEX]
 
@@ -17,6 +18,7 @@
 #include "nki/syntax/printer.h"
 #include "protocol/outcome.h"
 #include "support/program_equality.h"
+#include "trainium/completion_order.h"
 #include "trainium/execute.h"
 #include "trainium/timing.h"
 #ifdef __SANITIZE_ADDRESS__
@@ -160,9 +162,17 @@ class Judge {
             inputs.push_back({array.data(), static_cast<std::int64_t>(array.size())});
         trainium::ExecutionLimits limits;
         limits.memory_bytes = kMemory;
+        limits.program_order = true;
         const auto outputs = trainium::execute(program, inputs, limits);
         if (!outputs) return of(outputs.error());
-        return {"ok", outputs->empty() ? "no outputs" : ""};
+        if (outputs->empty()) return {"ok", "no outputs"};
+        // Dependencies are found by us, not declared by a kernel: no mutant may have a race.
+        const auto hazard = trainium::find_hazard(
+            program, trainium::compile_kernel(program, machine_), inputs, limits, *outputs);
+        if (hazard && hazard->code == "hazard")
+            return {"hazard", "completion order gives other values: " + hazard->message};
+        if (hazard) return of(*hazard);
+        return {"ok", ""};
     }
 
     trainium::Machine machine_;

@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::json;
 
-json request_for(const std::string& problem) {
+json request_for(const std::string& problem, const std::string& rule, const json& tiers) {
     return {{"schema", 1},
             {"id", "fuzz"},
             {"problem", problem},
@@ -27,10 +27,10 @@ json request_for(const std::string& problem) {
             {"shape", "test"},
             {"source", eval::load_problem(problem, "test").baseline_source},
             {"entry", nullptr},
-            {"rule", "published"},
+            {"rule", rule},
             {"seeds", {0, 1}},
             {"secret", "s"},
-            {"tiers", {"legality", "timing", "values"}},
+            {"tiers", tiers},
             {"limits", {{"steps", 300000}, {"memory_bytes", 600000000}, {"wall_s", 30}}}};
 }
 
@@ -188,8 +188,11 @@ int main_of(int argc, char** argv) {
     int status = 0;
     if (!parse_options(argc, argv, "Fuzzes the evaluator's JSON line protocol.", options, status))
         return status;
-    const std::vector<json> requests = {request_for("silu"), request_for("adamw"),
-                                        request_for("rmsnorm_matmul")};
+    const json usual = {"legality", "timing", "values"};
+    const json all = {"legality", "timing", "seed", "values", "stress", "order"};
+    const std::vector<json> requests = {
+        request_for("silu", "published", usual), request_for("adamw", "published", usual),
+        request_for("rmsnorm_matmul", "published", usual), request_for("silu", "conditioned", all)};
     const auto make = [&](std::int64_t index) {
         RandomStream random =
             RandomStream::keyed(options.seed, "fuzz_protocol/" + std::to_string(index));

@@ -76,6 +76,16 @@ TEST_CASE("a placeholder that no template of its role uses is told with file and
                Catch::Contains("summarizer.user.md:") && Catch::Contains("{{fast_kernel}}"));
 }
 
+TEST_CASE("the list of functions may be left out, or be names alone") {
+    TemplateFolder folder;
+    folder.replace("planner.system.md", "{{api}}", "(as you know them)");
+    folder.replace("executor.system.md", "{{api}}", "{{api_entries}}");
+    CHECK(folder.error().empty());
+    folder.write("summarizer.user.md", folder.read("summarizer.user.md") + "{{api}}\n");
+    CHECK_THAT(folder.error(),
+               Catch::Contains("summarizer.user.md:") && Catch::Contains("{{api}}"));
+}
+
 TEST_CASE("a placeholder may move between the two templates of its role") {
     TemplateFolder folder;
     folder.replace("planner.system.md", "{{experiences}}", "(see below)");

@@ -60,6 +60,13 @@ TEST_CASE("the api list names functions with their parameters, the page their ru
     const std::string list = api_list();
     CHECK(list.find("nl.load(src, *, mask=..., dtype=...)") != std::string::npos);
     CHECK(list.find("nisa.builtin_custom_op") == std::string::npos);
+    // Functions with the same parameters share a line, and every function has one.
+    CHECK(list.find("nl.exp, nl.log, ") != std::string::npos);
+    for (const std::string& name : api_entries()) {
+        INFO(name);
+        CHECK((list.find(" " + name + "(") != std::string::npos ||
+               list.find(" " + name + ",") != std::string::npos));
+    }
     const std::string page = api_page();
     CHECK(page.find("# Functions of NKI 1") == 0);
     CHECK(page.find(

@@ -141,6 +141,37 @@ TEST_CASE("an index that leaves its axis is an error or skipped", "[trainium][ap
           Numbers{-1, -1, -1, 3, 4, 5});
 }
 
+TEST_CASE("what a DMA skips is not written", "[trainium][api]") {
+    const std::string skip = ", oob_mode=nisa.oob_mode.skip)\n";
+    const std::string rows = "i = nl.load(x1)\n";
+    // Between HBM tensors: the rows of indices outside stay unwritten, to the element.
+    const std::string gather =
+        output("(3, 3)") + rows + "nisa.dma_copy(src=x0[i, nl.arange(3)[None, :]], dst=y" + skip;
+    const std::vector<Input> outside{{{6, 3}, ramp(18)}, {{3, 1}, Numbers{6, 1, 9}, true}};
+    const std::vector<Input> inside{{{6, 3}, ramp(18)}, {{3, 1}, Numbers{5, 1, 0}, true}};
+    CHECK(run(gather + "return y", outside).unwritten == 6);
+    CHECK(run(gather + "return y", inside).unwritten == 0);
+    CHECK(value(gather + "return y", inside) == Numbers{15, 16, 17, 3, 4, 5, 0, 1, 2});
+    CHECK(value(output("(3, 3)") + rows + "nl.store(y, -1.0)\n" +
+                    "nisa.dma_copy(src=x0[i, nl.arange(3)[None, :]], dst=y" + skip + "return y",
+                outside) == Numbers{-1, -1, -1, 3, 4, 5, -1, -1, -1});
+    // A scatter likewise.
+    const std::string scatter = output("(4, 3)") + rows + "t = nl.load(x0[0:3, :])\n" +
+                                "nisa.dma_copy(dst=y[i, nl.arange(3)[None, :]], src=t" + skip;
+    CHECK(run(scatter + "return y", outside).unwritten == 9);
+    // A tile that nothing else has written may hold leftovers: refused, whatever the indices.
+    const std::string tile =
+        output("(3, 3)") + rows + "t = nl.ndarray((3, 3), dtype=nl.float32, buffer=nl.sbuf)\nFILL" +
+        "nisa.dma_copy(src=x0[i, nl.arange(3)[None, :]], dst=t" + skip + "nl.store(y, t)\nreturn y";
+    const auto filled = [&](const std::string& fill) {
+        std::string body = tile;
+        return body.replace(body.find("FILL"), 4, fill);
+    };
+    CHECK(run(filled(""), inside).verdict == "rejected/uninitialized_read");
+    CHECK(run(filled("t[0:2, :] = 0\n"), inside).verdict == "rejected/uninitialized_read");
+    CHECK(value(filled("t[...] = 7\n"), outside) == Numbers{7, 7, 7, 3, 4, 5, 7, 7, 7});
+}
+
 TEST_CASE("a read-modify-write adds, duplicates included", "[trainium][api]") {
     CHECK(value(output("(3, 2)") + "nl.store(y, 1.0)\ni = nl.load(x1)\nt = nl.load(x0)\n"
                                    "nl.atomic_rmw(y[i, nl.arange(2)[None, :]], t, op=np.add)\n"
