@@ -17,32 +17,33 @@ def load_lanes(x, lanes):
     return held, row, column
 
 
-def store_lanes(held, x, lanes):
-    """The lanes as a tensor of (lanes, rows, columns)."""
-    rows, columns = x.shape
-    y = nl.ndarray((lanes, rows, columns), dtype=x.dtype, buffer=nl.shared_hbm)
+def store_lanes(y, held):
+    """Stores the lanes to y, of (lanes, rows, columns)."""
+    lanes, rows, columns = y.shape
     row = nl.arange(rows)[:, None]
     column = nl.arange(columns)[None, :]
     for lane in nl.static_range(lanes):
         nl.store(y[lane, row, column], value=held[row, lane, column])
-    return y
 
 
 @nki.jit
 def add_from_sbuf(x, w, rounds):
     """tensor_tensor with both operands in SBUF."""
+    y = nl.ndarray((4, x.shape[0], x.shape[1]), dtype=x.dtype, buffer=nl.shared_hbm)
     held, row, column = load_lanes(x, 4)
     operand = nl.load(w[row, column])
     for _ in nl.sequential_range(rounds):
         for lane in nl.static_range(4):
             held[row, lane, column] = nisa.tensor_tensor(held[row, lane, column], operand,
                                                          op=nl.add)
-    return store_lanes(held, x, 4)
+    store_lanes(y, held)
+    return y
 
 
 @nki.jit
 def add_from_psum(x, w, rounds):
     """tensor_tensor with one operand in PSUM."""
+    y = nl.ndarray((4, x.shape[0], x.shape[1]), dtype=x.dtype, buffer=nl.shared_hbm)
     held, row, column = load_lanes(x, 4)
     rows, columns = x.shape
     operand = nl.ndarray((nl.par_dim(rows), columns), dtype=nl.float32, buffer=nl.psum)
@@ -51,70 +52,83 @@ def add_from_psum(x, w, rounds):
         for lane in nl.static_range(4):
             held[row, lane, column] = nisa.tensor_tensor(held[row, lane, column],
                                                          operand[row, column], op=nl.add)
-    return store_lanes(held, x, 4)
+    store_lanes(y, held)
+    return y
 
 
 @nki.jit
 def add_on_gpsimd(x, w, rounds):
     """tensor_tensor on GpSimd."""
+    y = nl.ndarray((4, x.shape[0], x.shape[1]), dtype=x.dtype, buffer=nl.shared_hbm)
     held, row, column = load_lanes(x, 4)
     operand = nl.load(w[row, column])
     for _ in nl.sequential_range(rounds):
         for lane in nl.static_range(4):
             held[row, lane, column] = nisa.tensor_tensor(held[row, lane, column], operand,
                                                          op=nl.add, engine=nisa.gpsimd_engine)
-    return store_lanes(held, x, 4)
+    store_lanes(y, held)
+    return y
 
 
 @nki.jit
 def scale_unasked(x, rounds):
     """tensor_scalar on the engine that the compiler chooses."""
+    y = nl.ndarray((4, x.shape[0], x.shape[1]), dtype=x.dtype, buffer=nl.shared_hbm)
     held, row, column = load_lanes(x, 4)
     for _ in nl.sequential_range(rounds):
         for lane in nl.static_range(4):
             held[row, lane, column] = nisa.tensor_scalar(held[row, lane, column], op0=nl.multiply,
                                                          operand0=0.5)
-    return store_lanes(held, x, 4)
+    store_lanes(y, held)
+    return y
 
 
 @nki.jit
 def scale_on_vector(x, rounds):
     """tensor_scalar on VectorE."""
+    y = nl.ndarray((4, x.shape[0], x.shape[1]), dtype=x.dtype, buffer=nl.shared_hbm)
     held, row, column = load_lanes(x, 4)
     for _ in nl.sequential_range(rounds):
         for lane in nl.static_range(4):
             held[row, lane, column] = nisa.tensor_scalar(held[row, lane, column], op0=nl.multiply,
                                                          operand0=0.5, engine=nisa.vector_engine)
-    return store_lanes(held, x, 4)
+    store_lanes(y, held)
+    return y
 
 
 @nki.jit
 def activate(x, rounds):
     """activation on ScalarE."""
+    y = nl.ndarray((4, x.shape[0], x.shape[1]), dtype=x.dtype, buffer=nl.shared_hbm)
     held, row, column = load_lanes(x, 4)
     for _ in nl.sequential_range(rounds):
         for lane in nl.static_range(4):
             held[row, lane, column] = nisa.activation(op=nl.tanh, data=held[row, lane, column])
-    return store_lanes(held, x, 4)
+    store_lanes(y, held)
+    return y
 
 
 @nki.jit
 def one_chain(x, rounds):
     """activation on ScalarE, each waiting for the result of the one before."""
+    y = nl.ndarray((1, x.shape[0], x.shape[1]), dtype=x.dtype, buffer=nl.shared_hbm)
     held, row, column = load_lanes(x, 1)
     for _ in nl.sequential_range(rounds):
         held[row, 0, column] = nisa.activation(op=nl.tanh, data=held[row, 0, column])
-    return store_lanes(held, x, 1)
+    store_lanes(y, held)
+    return y
 
 
 @nki.jit
 def invert(x, rounds):
     """reciprocal on VectorE."""
+    y = nl.ndarray((4, x.shape[0], x.shape[1]), dtype=x.dtype, buffer=nl.shared_hbm)
     held, row, column = load_lanes(x, 4)
     for _ in nl.sequential_range(rounds):
         for lane in nl.static_range(4):
             held[row, lane, column] = nisa.reciprocal(data=held[row, lane, column])
-    return store_lanes(held, x, 4)
+    store_lanes(y, held)
+    return y
 
 
 @nki.jit

@@ -67,3 +67,40 @@ def reload_invariant(x, w):
         total = nl.add(nl.load(x[t, row, column]), invariant)
         nl.store(y[t, row, column], value=total)
     return y
+
+
+@nki.jit
+def hoist_slab(x, passes):
+    """Loads the same tiles in every pass: the compiler may load them once, if they fit SBUF."""
+    tiles, rows, columns = x.shape
+    y = nl.ndarray((passes, tiles, rows, columns), dtype=x.dtype, buffer=nl.shared_hbm)
+    row = nl.arange(rows)[:, None]
+    column = nl.arange(columns)[None, :]
+    for p in nl.affine_range(passes):
+        for t in nl.affine_range(tiles):
+            bent = nisa.activation(op=nl.tanh, data=nl.load(x[t, row, column]))
+            nl.store(y[p, t, row, column], value=bent)
+    return y
+
+
+@nki.jit
+def two_chains(x, length):
+    """Two independent chains over ScalarE and VectorE that take turns of `length` steps in program
+    order: they overlap as far as the schedule looks ahead."""
+    rows, columns = x.shape
+    y = nl.ndarray((2, rows, columns), dtype=x.dtype, buffer=nl.shared_hbm)
+    row = nl.arange(rows)[:, None]
+    column = nl.arange(columns)[None, :]
+    held = nl.ndarray((nl.par_dim(rows), 2, columns), dtype=x.dtype, buffer=nl.sbuf)
+    for lane in nl.static_range(2):
+        held[row, lane, column] = nl.load(x[row, column])
+    for _ in nl.sequential_range(8):
+        for lane in nl.static_range(2):
+            for _ in nl.static_range(length):
+                held[row, lane, column] = nisa.activation(op=nl.tanh, data=held[row, lane, column])
+                held[row, lane, column] = nisa.tensor_scalar(held[row, lane, column],
+                                                             op0=nl.multiply, operand0=1.5,
+                                                             engine=nisa.vector_engine)
+    for lane in nl.static_range(2):
+        nl.store(y[lane, row, column], value=held[row, lane, column])
+    return y

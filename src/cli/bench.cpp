@@ -10,6 +10,7 @@
 #include "eval/evaluator.h"
 #include "eval/problem.h"
 #include "eval/suite_evaluator.h"
+#include "report/peak_mean.h"
 
 namespace accelopt::cli {
 namespace {
@@ -99,6 +100,7 @@ void print(const std::vector<EvaluationReply>& replies, const Options& options) 
         return;
     }
     fmt::print("{}", report::render_bench(replies, options.format));
+    if (options.format == "text") fmt::print("{}", report::peak_mean_line(replies));
     std::fflush(stdout);
     for (const auto& reply : replies) {
         if (reply.outcome == protocol::Outcome::kOk) continue;

@@ -178,6 +178,11 @@ void refit(const Options& options, const tr::Machine& machine, const tr::Calibra
         fail(eval::machine_file(options.target) +
              ": no constant is marked '# source: fit: ...', so there is nothing to refit");
     }
+    for (const std::string& key : keys) {
+        if (get_field(machine, *tr::find_field(key)) == 0)
+            std::fprintf(stderr, "%s is 0 and stays: a refit moves constants by factors\n",
+                         key.c_str());
+    }
     tr::RefitOptions search;
     search.max_evaluations = options.max_evaluations;
     tr::Refitter refitter(set, machine, tr::fit_constants(machine, keys), search);

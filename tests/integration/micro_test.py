@@ -122,9 +122,87 @@ def test_predictions():
     check(time["product_bf16_512"] < time["product_128_128_512"], "bf16 takes one pass")
 
 
+def test_shipped_predictions():
+    """The shipped tables name every kernel, and are not stale: 25 % is no accuracy, but a reminder."""
+    names = sorted(row["name"] for row in manifest())
+    for target in ("trn1", "trn2"):
+        file = MICRO / f"predicted_{target}.csv"
+        shipped = {row["kernel"]: float(row["latency_ms"])
+                   for row in csv.DictReader(file.read_text().splitlines()[1:])}
+        check(sorted(shipped) == names, f"{file}: other kernels than the manifest's")
+        now = csv.DictReader(calibrate("--predict", "--target", target).splitlines()[1:])
+        for row in now:
+            ratio = float(row["latency_ms"]) / shipped[row["kernel"]]
+            check(0.75 < ratio < 1.25, f"{file}: {row['kernel']} is stale, now {ratio:.2f} times; "
+                  f"accelopt calibrate --kernels nkibench/micro --predict --target {target}")
+
+
+def constants(path):
+    """Key to value of a machine description."""
+    pairs = (line.split("#")[0].split(":") for line in path.read_text().splitlines()
+             if ":" in line.split("#")[0])
+    return {pair[0]: pair[1].strip() for pair in pairs}
+
+
+def test_refit():
+    """A refit to a machine with two other fitted constants finds them, writes a description that can
+    be used, and leaves the rest alone."""
+    ours = SOURCE / "configs/hardware/trn1.yaml"
+    truth = {"dma_descriptor_ns": 25.0, "result_latency_ns": 220.0}
+    with tempfile.TemporaryDirectory(prefix="accelopt-test-") as folder:
+        device, measured, new = (pathlib.Path(folder, name)
+                                 for name in ("device.yaml", "measured.csv", "new.yaml"))
+        text = ours.read_text()
+        for key, value in truth.items():
+            text = re.sub(rf"^{key}: [\d.]+", f"{key}: {value}", text, flags=re.MULTILINE)
+        device.write_text(text)
+        measured.write_text(calibrate("--predict", "--target", str(device)))
+        arguments = ["--measured", str(measured), "--json"]
+        report = json.loads(calibrate(*arguments, "--refit", "--ablate", "--write", str(new)))
+        few = "dma_run_64b,dma_run_4k,one_chain_64"
+        left_out = json.loads(calibrate(*arguments, "--problems", few, "--leave-one-out"))
+        again = json.loads(calibrate(*arguments, "--target", str(new)))
+        before, after, made = constants(ours), constants(new), constants(device)
+        sources = new.read_text()
+    check(set(before) == set(after), "the same keys")
+    for key, value in truth.items():
+        check(abs(float(after[key]) / value - 1) < 0.05, f"{key}: {after[key]}, not {value}")
+        check(made[key] != before[key], "the machine differs")
+    for line in ours.read_text().splitlines():
+        if "# source: " in line and "# source: fit:" not in line:
+            check(line in sources, f"a documented constant moved: {line}")
+    mean = {"before": report["summary"], "after": report["refit"]["summary"],
+            "again": again["summary"]}
+    mean = {name: summary["model"]["mean"] for name, summary in mean.items()}
+    check(mean["after"] < 0.1 * mean["before"], f"the refit helps: {mean}")
+    check(abs(mean["again"] - mean["after"]) < 1e-3, f"the written description is it: {mean}")
+    check([k["kernel"] for k in left_out["leave_one_out"]["kernels"]] == few.split(","),
+          "a fit without each kernel")
+    check({a["without"] for a in report["ablations"]} >= {"merge", "spills", "far_stride"},
+          "an ablation per mechanism")
+
+
+def test_bad_input():
+    """Complaints have file and line, and exit code 2."""
+    with tempfile.TemporaryDirectory(prefix="accelopt-test-") as folder:
+        measured = pathlib.Path(folder, "measured.csv")
+        for text, complaint in (("kernel,latency_ms\nstartup,fast\n", "measured.csv:2: 'fast'"),
+                                ("kernel,latency_ms\nstart,1\n", "is 'startup' meant?"),
+                                ("kernel,latency\nstartup,1\n", "lacks 'latency_ms'")):
+            measured.write_text(text)
+            done = subprocess.run([PROGRAM, "calibrate", "--kernels", str(MICRO), "--measured",
+                                   str(measured)], capture_output=True, text=True, timeout=60,
+                                  check=False)
+            check(done.returncode == 2 and complaint in done.stderr,
+                  f"{text!r}: {done.returncode} {done.stderr}")
+
+
 def main():
     test_values()
     test_predictions()
+    test_refit()
+    test_bad_input()
+    test_shipped_predictions()
     print("all microbenchmarks are right")
 
 

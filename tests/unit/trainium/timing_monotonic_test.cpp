@@ -23,9 +23,9 @@ using nki::AluOp;
 namespace {
 
 /// Largest slow-down of a stream of a few hundred instructions by a change that should help it.
-constexpr double kSteadyBound = 0.10;
+constexpr double kSteadyBound = 0.06;
 /// The same of the structures of real kernels.
-constexpr double kKernelBound = 0.02;
+constexpr double kKernelBound = 0.01;
 
 /// Loop bodies like those of kernels: loads, products, elementwise work on fresh tiles, stores.
 ProgramBuilder random_kernel(std::uint64_t seed, int iterations) {
