@@ -50,7 +50,7 @@ struct Machine {
     int dma_queues = 0;
     double dma_queue_bytes_per_ns = 0;
     double dma_descriptor_ns = 0;
-    double dma_descriptor_min_ns = 0;
+    double dma_transfer_min_ns = 0;
     double dma_fixed_ns = 0;
     int dma_rows_per_queue = 0;
     double dma_far_stride_bytes = 0;

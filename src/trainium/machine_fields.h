@@ -61,7 +61,7 @@ inline constexpr std::array kMachineFields{
     MachineField{"dma_queues", &Machine::dma_queues},
     MachineField{"dma_queue_bytes_per_ns", &Machine::dma_queue_bytes_per_ns},
     MachineField{"dma_descriptor_ns", &Machine::dma_descriptor_ns, true},
-    MachineField{"dma_descriptor_min_ns", &Machine::dma_descriptor_min_ns, true},
+    MachineField{"dma_transfer_min_ns", &Machine::dma_transfer_min_ns, true},
     MachineField{"dma_fixed_ns", &Machine::dma_fixed_ns, true},
     MachineField{"dma_rows_per_queue", &Machine::dma_rows_per_queue},
     MachineField{"dma_far_stride_bytes", &Machine::dma_far_stride_bytes},

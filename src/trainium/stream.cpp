@@ -536,8 +536,6 @@ class Lowering {
 
 }  // namespace
 
-namespace {}  // namespace
-
 std::vector<char> implicit_fills(const nki::Program& program) {
     const auto key = [](const View& view) {
         return static_cast<std::uint64_t>(view.tensor) << 36 ^
@@ -545,8 +543,14 @@ std::vector<char> implicit_fills(const nki::Program& program) {
     };
     // Backwards: whether the next operation that touches a tile of PSUM reads it.
     std::unordered_map<std::uint64_t, bool> read_next;
+    const auto in_psum = [&](const View& view) {
+        require(view.tensor >= 0 &&
+                    static_cast<std::size_t>(view.tensor) < program.tensors.size(),
+                "view of an unknown tensor");
+        return program.tensors[view.tensor].buffer == nki::Buffer::kPsum;
+    };
     const auto touch = [&](const View& view, bool read) {
-        if (program.tensors[view.tensor].buffer == nki::Buffer::kPsum) read_next[key(view)] = read;
+        if (in_psum(view)) read_next[key(view)] = read;
     };
     std::vector<char> fills(program.operations.size(), 0);
     for (std::size_t i = program.operations.size(); i-- > 0;) {
@@ -554,9 +558,8 @@ std::vector<char> implicit_fills(const nki::Program& program) {
         if (op.opcode == Opcode::kMemset && op.implicit) {
             const auto next = read_next.find(key(op.dst));
             const bool overwritten = next == read_next.end() || !next->second;
-            const bool psum = program.tensors[op.dst.tensor].buffer == nki::Buffer::kPsum;
-            fills[i] =
-                prepares_next(program, static_cast<std::int32_t>(i)) || (psum && overwritten);
+            fills[i] = prepares_next(program, static_cast<std::int32_t>(i)) ||
+                       (in_psum(op.dst) && overwritten);
         }
         touch(op.dst, false);
         for (int s = 0; s < op.sources; ++s) touch(op.src[s], true);

@@ -163,7 +163,7 @@ DmaCost dma_cost(const Instruction& instruction, const Machine& machine) {
     };
     cost.queue_ns = share(run) * (static_cast<double>(run) / machine.dma_queue_bytes_per_ns +
                                   machine.dma_descriptor_ns);
-    cost.queue_ns = std::max(cost.queue_ns, share(row) * machine.dma_descriptor_min_ns);
+    cost.queue_ns = std::max(cost.queue_ns, machine.dma_transfer_min_ns);
     const double far_ns = share(row) * machine.dma_far_descriptor_ns;
     if (static_cast<double>(instruction.stride_bytes) >= machine.dma_far_stride_bytes &&
         far_ns > cost.queue_ns) {

@@ -18,7 +18,7 @@ namespace {
 /// Trainium 1 without a price per row, which would hide what short descriptors cost.
 Machine base() {
     Machine machine = trn1();
-    machine.dma_descriptor_min_ns = 0;
+    machine.dma_transfer_min_ns = 0;
     return machine;
 }
 

@@ -84,7 +84,7 @@ const Change kImprovements[] = {
     {"twice the DMA rate",
      [](Machine& m) {
          m.dma_queue_bytes_per_ns *= 2;
-         m.dma_descriptor_min_ns /= 2;
+         m.dma_transfer_min_ns /= 2;
      }},
     {"a tenth more DMA rate", [](Machine& m) { m.dma_queue_bytes_per_ns *= 1.1; }},
     {"no time per descriptor", [](Machine& m) { m.dma_descriptor_ns = 0; }},

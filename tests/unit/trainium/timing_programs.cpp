@@ -47,7 +47,7 @@ Machine trn1() {
         {"dma_queues", 16},
         {"dma_queue_bytes_per_ns", 17},
         {"dma_descriptor_ns", 15},
-        {"dma_descriptor_min_ns", 128},
+        {"dma_transfer_min_ns", 1000},
         {"dma_fixed_ns", 2000},
         {"dma_rows_per_queue", 8},
         {"dma_far_stride_bytes", 512 * 1024},
