@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "agents/fence.h"
+#include "agents/profile_analysis.h"
 #include "agents/profile_lines.h"
 #include "core/error.h"
 #include "core/rng.h"
@@ -102,7 +103,13 @@ llm::Request Agents::planner(const protocol::Unit& unit, const ProblemFacts& pro
         profile =
             shuffled_profile(*unit.candidate.profile, RandomStream::keyed(seed_, profile_key));
     }
+    std::string analysis;
+    if (unit.candidate.profile) {
+        analysis = profile_analysis(*unit.candidate.profile, unit.candidate.source);
+        if (!analysis.empty()) analysis.pop_back();  // the template ends the line
+    }
     std::map<std::string, std::string> values = {
+        {"analysis", analysis.empty() ? "(none)" : analysis},
         {"api", nki::api_list()},
         {"api_entries", api_names()},
         {"experiences", experience_list(unit.experiences)},

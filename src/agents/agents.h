@@ -22,7 +22,8 @@ struct ProblemFacts {
 /// Prompt templates from a folder (planner.system.md, planner.user.md, ...), with {{placeholders}};
 /// an unknown or an unused placeholder is an error at load that names file and line. A placeholder
 /// counts as used when the system or the user template of its role has it. {{api}} (the functions
-/// with their parameters, some 8 KB) and {{api_entries}} (their names) may be left out.
+/// with their parameters, some 8 KB) and {{api_entries}} (their names) may be left out, and so may
+/// the planner's {{analysis}}: the published prompts have nothing like it.
 class Prompts {
   public:
     /// Loads all templates; Error(kConfig, "prompts") when one is missing or wrong.

@@ -23,7 +23,7 @@ const std::array<RoleTemplates, 4>& role_templates() {
     static const std::array<RoleTemplates, 4> kRoles = {{
         {"planner",
          {"experiences", "input_shapes", "kernel", "nki_rules", "problem", "profile", "reference"},
-         {"api", "api_entries"}},
+         {"analysis", "api", "api_entries"}},
         {"executor",
          {"input_shapes", "kernel", "nki_rules", "plan", "problem", "reference"},
          {"api", "api_entries"}},

@@ -27,6 +27,9 @@ struct Options {
     std::string format = "text";
     bool no_values = false;
     bool json = false;
+
+    /// The table shows figures only: the rest is not looked for.
+    int profile_rows() const { return json ? protocol::kProfileRows : 0; }
 };
 
 void show_progress(const Options& options, const std::string& id) {
@@ -46,6 +49,7 @@ std::vector<EvaluationReply> run_shipped(const Options& options) {
         request.target = options.target;
         request.source = problem.baseline_source;
         request.shape = options.shape;
+        request.profile_rows = options.profile_rows();
         if (!options.rule.empty()) request.rule = options.rule;
         request.tiers.push_back("order");
         if (options.no_values) request.tiers = {"legality", "timing"};
@@ -71,6 +75,7 @@ std::vector<EvaluationReply> run_suite(const Options& options) {
         eval::SuiteRequest request;
         request.id = problem->id;
         request.values = !options.no_values;
+        request.profile_rows = options.profile_rows();
         if (!options.rule.empty()) request.rule = options.rule;
         request.seeds =
             options.seeds == "own" ? eval::SuiteSeeds::kOwn : eval::SuiteSeeds::kPublished;

@@ -4,6 +4,8 @@
 
 #include "cli/commands.h"
 #include "cli/kernel_arguments.h"
+#include "cli/terminal_style.h"
+#include "cli/trace_option.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "eval/evaluator.h"
@@ -22,8 +24,14 @@ struct Options {
     std::string target = "trn1";
     std::string shape = "full";
     KernelArgumentOptions arguments;
+    TraceOption trace;
+    eval::KernelObserver observer;  ///< of the trace
+    std::optional<int> width;
     bool no_values = false;
     bool json = false;
+    bool full = false;
+
+    int profile_rows() const { return full ? -1 : protocol::kProfileRows; }
 };
 
 [[noreturn]] void fail_usage(const std::string& message) {
@@ -39,8 +47,11 @@ protocol::EvaluationReply profile_problem(const Options& options) {
     request.source = read_file(options.kernel);
     request.shape = options.shape;
     request.entry = options.arguments.entry();
+    request.profile_rows = options.profile_rows();
     if (options.no_values) request.tiers = {"legality", "timing"};
-    eval::Evaluator evaluator({});
+    eval::EvaluatorOptions evaluator_options;
+    evaluator_options.observer = options.observer;
+    eval::Evaluator evaluator(evaluator_options);
     return evaluator.evaluate(request);
 }
 
@@ -52,6 +63,8 @@ protocol::EvaluationReply profile_suite(const Options& options) {
     request.source = read_file(options.kernel);
     request.entry = options.arguments.entry();
     request.values = !options.no_values;
+    request.profile_rows = options.profile_rows();
+    request.observer = options.observer;
     return eval::SuiteEvaluator(options.target).evaluate(problem, request);
 }
 
@@ -63,6 +76,8 @@ protocol::EvaluationReply profile_plain(const Options& options) {
     request.target = options.target;
     request.grid = options.arguments.grid();
     request.values = !options.no_values;
+    request.profile_rows = options.profile_rows();
+    request.observer = options.observer;
     for (auto& argument : options.arguments.arguments()) {
         request.names.push_back(std::move(argument.name));
         request.arguments.push_back(std::move(argument.value));
@@ -88,13 +103,24 @@ protocol::EvaluationReply evaluate(const Options& options) {
     return profile_plain(options);
 }
 
-ExitCode profile(const Options& options) {
+std::string view(const protocol::EvaluationReply& reply, const Options& options) {
+    report::ProfileViewOptions view_options;
+    view_options.kernel_name = options.kernel;
+    view_options.source = read_file(options.kernel);
+    view_options.style = terminal_style(options.width);
+    return report::profile_view(reply, view_options);
+}
+
+ExitCode profile(Options& options) {
+    options.observer = options.trace.observer(options.kernel);
     const auto reply = evaluate(options);
     if (options.json) {
         fmt::print("{}\n", protocol::to_json(reply));
     } else {
-        fmt::print("{}", report::profile_view(reply, options.kernel));
+        fmt::print("{}", view(reply, options));
     }
+    std::fflush(stdout);
+    fmt::print(stderr, "{}", options.trace.report());
     if (reply.outcome == protocol::Outcome::kOk) return ExitCode::kOk;
     const bool ours =
         reply.outcome == protocol::Outcome::kEvaluatorError && reply.reason != "bad_request";
@@ -110,6 +136,7 @@ void add_profile(CLI::App& app, Action& action) {
         "A kernel of a problem:\n"
         "  accelopt profile nkibench/silu/baseline.py --problem silu\n"
         "  accelopt profile my_kernel.py --problem adamw --no-values --json\n"
+        "  accelopt profile my_kernel.py --problem adamw --no-values --trace adamw.json\n"
         "  accelopt profile my_kernel.py --suite NKIBench --problem matmul    a checkout's "
         "problem\n"
         "\n" +
@@ -132,6 +159,10 @@ void add_profile(CLI::App& app, Action& action) {
         ->check(CLI::IsMember({"full", "test"}))
         ->capture_default_str();
     command->add_flag("--no-values", options->no_values, "legality and timing only");
+    command->add_flag("--full", options->full, "all lines, parts of the path and tensors");
+    command->add_option("--width", options->width, "columns (default: the terminal's, or 100)")
+        ->check(CLI::Range(40, 1000));
+    options->trace.add_to(*command);
     command->add_flag("--json", options->json, "print the evaluator's reply");
     command->callback([options, &action] { action = [options] { return profile(*options); }; });
 }

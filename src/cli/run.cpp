@@ -8,6 +8,7 @@
 
 #include "cli/commands.h"
 #include "cli/wiring.h"
+#include "cluster/run_context.h"
 #include "config/run_config.h"
 #include "core/text.h"
 #include "eval/problem.h"
@@ -31,6 +32,10 @@ ExitCode describe_run(const cluster::RunRequest& request) {
                cluster::planned_directory(config.name, config.directory, request.resume));
     fmt::print("problems       {} ({} shapes) on {}\n", join(config.problems, ", "), config.shape,
                config.target);
+    if (config.suite) fmt::print("kernels of     {}\n", *config.suite);
+    fmt::print("verified by    rule {}, {}{}{}\n", config.verify_rule,
+               join(config.verify_tiers, ", "), config.verify_stress ? ", stress" : "",
+               config.verify_order ? ", order" : "");
     fmt::print("search         {} ({}), beam {}, plans {}, samples {}, rounds {}\n", s.strategy,
                s.variant, s.beam, s.plans, s.samples, s.rounds);
     for (const auto& [role, model] : config.agents) {
@@ -51,7 +56,7 @@ void publish(const std::string& directory) {
         config::parse_resolved_config(run.resolved_config, directory + "/resolved.yaml");
     std::map<std::string, std::string> baselines;
     for (const auto& id : config.problems) {
-        baselines[id] = eval::load_problem(id, config.shape).baseline_source;
+        baselines[id] = read_file(cluster::starting_kernel(config, id));
     }
     for (const auto& best : report::best_files(run, baselines)) {
         const std::string stem = directory + "/best/" + best.problem;

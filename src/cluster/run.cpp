@@ -94,14 +94,15 @@ void check_same_experiment(const config::RunConfig& stored, const config::RunCon
     const auto experiment = [](const config::RunConfig& c) {
         std::string text = fmt::format(
             "run.name={}\nrun.seed={}\nproblems={}\nshape={}\ntarget={}\nsearch={}/{}/{}/{}/{}/{}/"
-            "{}\n"
+            "{}{}\n"
             "memory={}/{}/{}/{}/{}\nverify={}/{}{}{}{}\n",
             c.name, c.seed, join(c.problems, ","), c.shape, c.target, c.search.strategy,
             c.search.variant, c.search.beam, c.search.plans, c.search.samples, c.search.rounds,
-            c.search.elitist, c.memory.scope, c.memory.top_k, c.memory.capacity,
-            c.memory.positive_threshold, c.memory.negative_threshold, c.verify_rule,
-            c.verify_seeds.size(), c.verify_published_seeds ? " published" : "",
-            c.verify_stress ? " stress" : "", c.verify_order ? " order" : "");
+            c.search.elitist, c.search.tie == "none" ? "" : "/tie=" + c.search.tie, c.memory.scope,
+            c.memory.top_k, c.memory.capacity, c.memory.positive_threshold,
+            c.memory.negative_threshold, c.verify_rule, c.verify_seeds.size(),
+            c.verify_published_seeds ? " published" : "", c.verify_stress ? " stress" : "",
+            c.verify_order ? " order" : "");
         for (const auto& [role, model] : c.agents) text += "agents." + role + "=" + model + "\n";
         if (c.agents.contains("fixer")) {
             text += fmt::format("agents.fixer.attempts={}\n", c.fixer_attempts);
@@ -289,6 +290,7 @@ config::RunConfig load_checked(const RunRequest& request) {
         }
         config = config::load_run_config(request.config_path, overrides);
     }
+    choose_suite_problems(config);
     for (const auto& id : config.problems) (void)eval::load_problem(id, config.shape);
     for (const auto& [key, model] : config.models) {
         if (model.provider != "replay" || model.run.empty()) continue;

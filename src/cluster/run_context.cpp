@@ -4,15 +4,18 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <sstream>
 #include <thread>
 
 #include "cluster/framing.h"
+#include "config/resolved.h"
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/text.h"
 #include "core/version.h"
 #include "eval/reference/reference_definition.h"
+#include "eval/suite.h"
 #include "nki/syntax/parser.h"
 #include "nki/syntax/printer.h"
 
@@ -60,6 +63,9 @@ std::string RunContext::evaluation_key(const std::string& problem,
                       config.target + "/" + machine_hash + "/" + config.verify_rule + "/" +
                       std::to_string(config.verify_seeds.size()) +
                       (config.verify_published_seeds ? " published" : "") +
+                      (config.verify_tiers == config::RunConfig().verify_tiers
+                           ? ""
+                           : " " + join(config.verify_tiers, " ")) +
                       (config.verify_stress ? " stress" : "") +
                       (config.verify_order ? " order" : "") + "/" + sha256_hex(secret()) + "/" +
                       std::string(kVersion) + "/" + sha256_hex(source))
@@ -147,6 +153,7 @@ search::CampaignOptions campaign_options(const config::RunConfig& config) {
     o.samples = config.search.samples;
     o.rounds = config.search.rounds;
     o.elitist = config.search.elitist;
+    o.tie = config.search.tie;
     o.memory_scope = config.memory.scope;
     o.top_k = config.memory.top_k;
     o.capacity = config.memory.capacity;
@@ -156,17 +163,40 @@ search::CampaignOptions campaign_options(const config::RunConfig& config) {
     return o;
 }
 
+std::string starting_kernel(const config::RunConfig& config, const std::string& problem) {
+    if (!config.suite) return eval::load_problem(problem, config.shape).baseline_path;
+    return eval::find_problem(eval::load_suite(*config.suite), problem).kernel_path;
+}
+
+void choose_suite_problems(config::RunConfig& config) {
+    if (!config.suite) return;
+    config.suite = std::filesystem::absolute(*config.suite).lexically_normal().string();
+    const eval::Suite suite = eval::load_suite(*config.suite);
+    if (config.problems.empty()) {
+        for (const eval::SuiteProblem& problem : suite.problems)
+            if (config.problems.empty() || config.problems.back() != problem.name)
+                config.problems.push_back(problem.name);
+    }
+    for (const auto& id : config.problems) {
+        const std::string& kernel = eval::find_problem(suite, id).kernel_path;
+        if (!std::filesystem::is_regular_file(kernel))
+            throw Error(ErrorSource::kUser, "suite", kernel + ": the suite has no such kernel");
+    }
+    config.resolved = config::write_resolved(config);
+}
+
 std::vector<search::ProblemStart> problem_starts(const config::RunConfig& config) {
     std::vector<search::ProblemStart> starts;
     for (const auto& id : config.problems) {
-        const eval::Problem problem = eval::load_problem(id, config.shape);
-        auto module = nki::parse(problem.baseline_source);
+        const std::string path = starting_kernel(config, id);
+        const std::string source = read_file(path);
+        auto module = nki::parse(source);
         if (!module.ok()) {
-            throw Error(ErrorSource::kConfig, "baseline",
-                        problem.baseline_path + ":" + std::to_string(module.error().line) + ": " +
-                            module.error().message);
+            throw Error(
+                ErrorSource::kConfig, "baseline",
+                path + ":" + std::to_string(module.error().line) + ": " + module.error().message);
         }
-        starts.push_back({id, problem.baseline_source, nki::normalised_hash(*module)});
+        starts.push_back({id, source, nki::normalised_hash(*module)});
     }
     return starts;
 }

@@ -55,6 +55,13 @@ BudgetLimits budget_limits(const config::RunConfig& config);
 search::CampaignOptions campaign_options(const config::RunConfig& config);
 std::vector<search::ProblemStart> problem_starts(const config::RunConfig& config);
 
+/// The file of the kernel that a problem of the run starts from: of `suite`, else its baseline.
+std::string starting_kernel(const config::RunConfig& config, const std::string& problem);
+
+/// Chooses the problems of a run that has a `suite`: all of it unless `problems` names some; makes
+/// the suite's path absolute. Error(kUser) when a problem or its kernel is missing.
+void choose_suite_problems(config::RunConfig& config);
+
 /// Evaluator processes per worker when `evaluator.slots` is auto: the node's cores shared among its
 /// workers, at least one.
 int automatic_slots(int workers_on_node);

@@ -48,9 +48,10 @@ protocol::EvaluationRequest Worker::State::evaluation_request(const std::string&
     request.rule = config.verify_rule;
     request.seeds = config.verify_seeds;
     if (config.verify_published_seeds) request.seed_rule = "published";
-    // Every kernel gets every tier, each ending at its first finding: what is wrong shows on the
-    // first input set as a rule, and nothing that is not fully verified can enter a beam.
-    request.tiers = {"legality", "timing", "seed", "values"};
+    // Every kernel gets every tier of the configuration, each ending at its first finding: what is
+    // wrong shows on the first input set as a rule, and nothing that has not passed all of them can
+    // enter a beam.
+    request.tiers = config.verify_tiers;
     if (config.verify_stress) request.tiers.push_back("stress");
     request.secret = context.secret();
     request.shape = config.shape;

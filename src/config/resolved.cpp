@@ -98,11 +98,14 @@ std::string models(const RunConfig& config) {
     return result;
 }
 
+std::string list(const std::vector<std::string>& items) {
+    std::string joined;
+    for (const std::string& item : items) joined += (joined.empty() ? "" : ", ") + text(item);
+    return joined;
+}
+
 std::string head(const RunConfig& config) {
-    std::string problems;
-    for (const std::string& problem : config.problems) {
-        problems += (problems.empty() ? "" : ", ") + text(problem);
-    }
+    const std::string problems = list(config.problems);
     return fmt::format(
         "run:\n  name: {}\n  directory: {}\n  seed: {}\n  secret_env: {}\n"
         "problems: [{}]\nsuite: {}\nshape: {}\ntarget: {}\n",
@@ -115,18 +118,19 @@ std::string search(const RunConfig& config) {
     const MemoryOptions& m = config.memory;
     return fmt::format(
         "search:\n  strategy: {}\n  variant: {}\n  beam: {}\n  plans: {}\n  samples: {}\n"
-        "  rounds: {}\n  elitist: {}\n"
+        "  rounds: {}\n  elitist: {}\n  tie: {}\n"
         "memory:\n  scope: {}\n  top_k: {}\n  capacity: {}\n  positive_threshold: {}\n"
         "  negative_threshold: {}\n",
         text(s.strategy), text(s.variant), s.beam, s.plans, s.samples, s.rounds, text(s.elitist),
-        text(m.scope), m.top_k, m.capacity, text(m.positive_threshold), text(m.negative_threshold));
+        text(s.tie), text(m.scope), m.top_k, m.capacity, text(m.positive_threshold),
+        text(m.negative_threshold));
 }
 
 std::string tail(const RunConfig& config) {
     return fmt::format(
         "prices: {}\nretry: {}\nprompts: {}\nmenu: {}\nmatrix: {{}}\n"
         "budget:\n  usd: {}\n  calls: {}\n  wall: {}\n  problem_usd: {}\n"
-        "verify:\n  rule: {}\n  seeds: {}\n  stress: {}\n  order: {}\n"
+        "verify:\n  rule: {}\n  seeds: {}\n  tiers: [{}]\n  stress: {}\n  order: {}\n"
         "evaluator:\n  slots: {}\n  timeout_s: {}\n  memory_gib: {}\n  cache: {}\n  cache_gib: {}\n"
         "cluster:\n  margin_s: {}\n  coordinator_works: {}\n"
         "store:\n  locking: {}\n  compression: {}\nnumerics:\n  isa: {}\n",
@@ -135,7 +139,7 @@ std::string tail(const RunConfig& config) {
         or_else(config.budget_wall_s, "null"), or_else(config.budget_problem_usd, "null"),
         text(config.verify_rule),
         config.verify_published_seeds ? "published" : std::to_string(config.verify_seeds.size()),
-        text(config.verify_stress), text(config.verify_order),
+        list(config.verify_tiers), text(config.verify_stress), text(config.verify_order),
         or_else(config.evaluator_slots, "auto"), text(config.evaluator_timeout_s),
         text(config.evaluator_memory_gib), or_else(config.evaluator_cache, "auto"),
         text(config.evaluator_cache_gib), text(config.cluster_margin_s),

@@ -241,15 +241,18 @@ void read_run(const Section& section, Environment environment, RunConfig& config
 
 void read_problems(const Section& root, RunConfig& config) {
     config.suite = root.optional_string("suite");
-    if (config.suite) not_supported(root, "suite", *config.suite, "problems");
-    config.problems = root.string_list("problems");
-    if (config.problems.empty()) root.fail("problems", "must name at least one problem");
+    if (config.suite) (void)non_empty(root, "suite", *config.suite);
+    if (!config.suite || root.has("problems")) config.problems = root.string_list("problems");
+    if (config.problems.empty() && !config.suite)
+        root.fail("problems", "must name at least one problem");
     std::set<std::string> seen;
     for (const std::string& problem : config.problems) {
         if (problem.empty()) root.fail("problems", "holds an empty name");
         if (!seen.insert(problem).second) root.fail("problems", "names '" + problem + "' twice");
     }
     config.shape = choice(root, "shape", config.shape, {"full", "test"});
+    if (config.suite && config.shape != "full")
+        root.fail("shape", "must be full: the kernels of a suite are written for one shape");
     config.target = non_empty(root, "target", root.string_or("target", config.target));
 }
 
@@ -262,6 +265,7 @@ void read_search(const Section& section, SearchOptions& search) {
     search.samples = count_at(section, "samples", search.samples, 1);
     search.rounds = count_at(section, "rounds", search.rounds, 1);
     search.elitist = section.bool_or("elitist", search.elitist);
+    search.tie = choice(section, "tie", search.tie, {"none", "uncertainty"});
 }
 
 void read_memory(const Section& section, MemoryOptions& memory) {
@@ -344,7 +348,30 @@ void check_model_budgets(const Section& models, const RunConfig& config) {
     }
 }
 
+/// The tiers that may be left out, in their order among all.
+void read_tiers(const Section& section, RunConfig& config) {
+    if (!section.has("tiers")) return;
+    const std::vector<std::string> asked = section.string_list("tiers");
+    const std::vector<std::string> known = config.verify_tiers;
+    for (const std::string& tier : asked) {
+        if (tier == "stress" || tier == "order")
+            section.fail("tiers", "'" + tier + "' is switched by verify." + tier);
+        section.require_one_of("tiers", tier, known);
+        if (std::count(asked.begin(), asked.end(), tier) > 1)
+            section.fail("tiers", "names '" + tier + "' twice");
+    }
+    config.verify_tiers.clear();
+    for (const std::string& tier : known) {
+        if (std::find(asked.begin(), asked.end(), tier) != asked.end()) {
+            config.verify_tiers.push_back(tier);
+        } else if (tier != "seed") {
+            section.fail("tiers", "must name " + tier + ": a kernel cannot win without");
+        }
+    }
+}
+
 void read_verify(const Section& section, RunConfig& config) {
+    read_tiers(section, config);
     config.verify_rule = choice(section, "rule", config.verify_rule, {"conditioned", "published"});
     config.verify_published_seeds =
         section.has("seeds") && section.get_string("seeds") == "published";

@@ -17,6 +17,7 @@ struct SearchOptions {
     int samples = 2;
     int rounds = 16;  ///< counts round 0
     bool elitist = false;
+    std::string tie = "none";  ///< or "uncertainty": gains within the model's error are ties
 };
 
 struct MemoryOptions {
@@ -81,6 +82,9 @@ struct RunConfig {
     std::string verify_rule = "conditioned";  ///< or "published"
     std::vector<int> verify_seeds = {0, 1, 2, 3, 4};
     bool verify_published_seeds = false;  ///< verify_seeds are NKIBench's own, not indices
+    /// What a kernel has to pass, in this order; "seed" (the first input set before all others) may
+    /// be missing.
+    std::vector<std::string> verify_tiers = {"legality", "timing", "seed", "values"};
     bool verify_stress = true;
     bool verify_order =
         false;  ///< tier order for every kernel that passed; baselines get it always
@@ -94,8 +98,10 @@ struct RunConfig {
     std::string store_locking = "auto";     ///< the only value supported yet
     std::int64_t store_compression = 4;
     std::string numerics_isa = "auto";  ///< the only value supported yet
-    std::optional<std::string> suite;   ///< refused when set: not supported yet
-    std::optional<std::string> menu;    ///< refused when set: not supported yet
+    /// A checkout of NKIBench whose kernels the run starts from, judged by the problems of the same
+    /// names; `problems` then chooses among them, and may be empty.
+    std::optional<std::string> suite;
+    std::optional<std::string> menu;  ///< refused when set: not supported yet
 
     std::string resolved;  ///< the complete configuration as YAML, no secrets
 };

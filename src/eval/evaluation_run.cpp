@@ -142,9 +142,11 @@ std::optional<nki::Program> Run::trace(const Problem& problem) {
 bool Run::predict() {
     const PartTimer timer(reply_, "timing");
     const trainium::Machine& machine = context_.machine;
-    trainium::PredictedProfile predicted = trainium::predict(*program_, machine);
+    trainium::PredictedProfile predicted =
+        trainium::predict_in_detail(*program_, machine, request_.profile_rows);
     reply_.profile = std::move(predicted.compiled);
     reply_.as_written = std::move(predicted.as_written);
+    if (context_.observer) context_.observer(*program_, machine);
     add_peak_figures(problem_, machine, reply_);
     const double bound = *reply_.profile->lower_bound_ms;
     const double latency = reply_.profile->latency.value_or(0);
@@ -261,6 +263,9 @@ std::string request_fault(const EvaluationRequest& request) {
         has_tier(request, "seed") || has_tier(request, "values") || has_tier(request, "order");
     if (draws && request.seeds.empty()) {
         return "comparing values needs at least one seed";
+    }
+    if (request.profile_rows < -1) {
+        return "profile_rows must be -1 (all), 0 (none) or a number of rows";
     }
     if (request.limits.steps < 1 || request.limits.memory_bytes < 1) {
         return "limits must be positive";

@@ -3,6 +3,7 @@
 #include <functional>
 #include <string>
 
+#include "eval/kernel_observer.h"
 #include "eval/problem.h"
 #include "eval/reference/reference_store.h"
 #include "eval/task_check.h"
@@ -19,6 +20,7 @@ struct EvaluationContext {
     ReferenceStore& references;
     /// Whether the problem can tell right from trivial; asked for only when values are compared.
     std::function<const TaskReport&()> task;
+    const KernelObserver& observer;  ///< may be empty
 };
 
 /// What the asker got wrong, or "".

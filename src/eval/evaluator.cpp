@@ -27,7 +27,8 @@ struct Evaluator::State {
     };
 
     explicit State(EvaluatorOptions options)
-        : references(options.cache_directory, options.cache_bytes) {}
+        : references(options.cache_directory, options.cache_bytes),
+          observer(std::move(options.observer)) {}
 
     const trainium::Machine& machine(const std::string& target);
     const LoadedProblem& problem(const std::string& id_or_path, const std::string& shape);
@@ -36,6 +37,7 @@ struct Evaluator::State {
     void run(const EvaluationRequest& request, EvaluationReply& reply);
 
     ReferenceStore references;
+    KernelObserver observer;
     std::map<std::string, trainium::Machine> machines;
     std::map<std::string, LoadedProblem> problems;
     std::map<std::string, TaskReport> tasks;
@@ -77,7 +79,7 @@ void Evaluator::State::run(const EvaluationRequest& request, EvaluationReply& re
     const LoadedProblem& loaded = problem(request.problem, request.shape);
     run_evaluation(request, reply,
                    {loaded.problem, loaded.baseline_hash, target, references,
-                    [&]() -> const TaskReport& { return task(request.problem); }});
+                    [&]() -> const TaskReport& { return task(request.problem); }, observer});
 }
 
 Evaluator::Evaluator(EvaluatorOptions options)

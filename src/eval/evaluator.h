@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "eval/kernel_observer.h"
 #include "eval/task_check.h"
 #include "protocol/evaluation.h"
 #include "trainium/machine.h"
@@ -18,6 +19,7 @@ std::string machine_file(const std::string& target);
 struct EvaluatorOptions {
     std::string cache_directory;  ///< reference cache; "" = private to the process, no sharing
     std::int64_t cache_bytes = 8'000'000'000;
+    KernelObserver observer;  ///< may be empty
 };
 
 /// Evaluates kernels in this process. Keeps machine descriptions, problems and references warm.

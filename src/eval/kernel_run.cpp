@@ -117,9 +117,11 @@ bool KernelRun::check_outputs() {
 void KernelRun::predict() {
     const PartTimer timer(reply_, "timing");
     reply_.tier = "timing";
-    trainium::PredictedProfile predicted = trainium::predict(*program_, machine_);
+    trainium::PredictedProfile predicted =
+        trainium::predict_in_detail(*program_, machine_, kernel_.profile_rows);
     reply_.profile = std::move(predicted.compiled);
     reply_.as_written = std::move(predicted.as_written);
+    if (kernel_.observer) kernel_.observer(*program_, machine_);
 }
 
 std::optional<std::vector<trainium::OutputArray>> KernelRun::execute(

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "eval/kernel_observer.h"
 #include "nki/interpreter.h"
 #include "protocol/evaluation.h"
 #include "trainium/execute.h"
@@ -21,6 +22,8 @@ struct KernelUnderTest {
     std::vector<std::int64_t> grid;        ///< kernel[grid]; empty: launched without one
     bool published_ban = false;            ///< refuse the text "float16" (rule published)
     protocol::EvaluationLimits limits;
+    int profile_rows = protocol::kProfileRows;  ///< as of EvaluationRequest
+    KernelObserver observer;                    ///< may be empty
 };
 
 /// The stages of an evaluation that need no problem: parse, trace, legality, prediction, values.

@@ -178,6 +178,8 @@ protocol::EvaluationReply evaluate_plain_kernel(const PlainKernelRequest& reques
     kernel.names = request.names;
     kernel.arguments = request.arguments;
     kernel.limits = request.limits;
+    kernel.profile_rows = request.profile_rows;
+    kernel.observer = request.observer;
     KernelRun run(kernel, machine, reply);
     if (run.check()) {
         run.predict();

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "eval/kernel_observer.h"
 #include "nki/interpreter.h"
 #include "protocol/evaluation.h"
 
@@ -21,6 +22,8 @@ struct PlainKernelRequest {
     bool values = true;                    ///< run it on seeded inputs
     std::string secret;                    ///< decides the inputs together with their names
     protocol::EvaluationLimits limits;
+    int profile_rows = protocol::kProfileRows;  ///< as of protocol::EvaluationRequest
+    KernelObserver observer;                    ///< may be empty
 };
 
 /// Checks, profiles and (with `values`) runs a kernel that has no reference. Floating-point inputs

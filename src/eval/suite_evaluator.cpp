@@ -75,8 +75,8 @@ struct SuiteEvaluator::State {
     void run_conditioned(const SuiteProblem& problem, const Problem& ours,
                          const SuiteRequest& request, EvaluationReply& reply);
     std::optional<Evaluator> evaluator;  ///< of our own problems, made when first needed
-    void add_figures(const SuiteProblem& problem, const Problem& ours, const KernelRun& run,
-                     EvaluationReply& reply) const;
+    void add_measured(const SuiteProblem& problem, const Problem& ours,
+                      const std::string& normalised_hash, EvaluationReply& reply) const;
     static bool check_types(KernelRun& run);
     static bool check_values(KernelRun& run, SuiteReference& reference,
                              const std::vector<nki::Argument>& arguments, std::uint32_t seed,
@@ -92,13 +92,13 @@ void end(EvaluationReply& reply, const std::string& reason, const std::string& m
 
 }  // namespace
 
-/// Measured figures belong to the suite's own kernel; formulas to the problem.
-void SuiteEvaluator::State::add_figures(const SuiteProblem& problem, const Problem& ours,
-                                        const KernelRun& run, EvaluationReply& reply) const {
-    add_peak_figures(ours, machine, reply);
+/// Measured figures belong to the suite's own kernel.
+void SuiteEvaluator::State::add_measured(const SuiteProblem& problem, const Problem& ours,
+                                         const std::string& normalised_hash,
+                                         EvaluationReply& reply) const {
     if (!std::filesystem::is_regular_file(problem.kernel_path)) return;
     const auto own = nki::parse(read_file(problem.kernel_path));
-    if (!own || nki::normalised_hash(*own) != run.normalised_hash()) return;
+    if (!own || nki::normalised_hash(*own) != normalised_hash) return;
     reply.measured = read_measured(
         data_root() + "/nkibench/measured/" + machine.name + "_baseline.csv", ours.id);
 }
@@ -178,6 +178,8 @@ void SuiteEvaluator::State::run_conditioned(const SuiteProblem& problem, const P
     if (!evaluator) evaluator.emplace(EvaluatorOptions{});
     reply = evaluator->evaluate(own);
     reply.problem = problem.id;
+    const auto module = nki::parse(request.source);
+    if (module) add_measured(problem, ours, nki::normalised_hash(*module), reply);
 }
 
 void SuiteEvaluator::State::run(const SuiteProblem& problem, const SuiteRequest& request,
@@ -203,10 +205,15 @@ void SuiteEvaluator::State::run(const SuiteProblem& problem, const SuiteRequest&
     kernel.arguments = *arguments;
     kernel.published_ban = true;
     kernel.limits = request.limits;
+    kernel.profile_rows = request.profile_rows;
+    kernel.observer = request.observer;
     KernelRun run(kernel, machine, reply);
     if (!run.check() || !check_types(run)) return;
     run.predict();
-    if (ours) add_figures(problem, *ours, run, reply);
+    if (ours) {
+        add_peak_figures(*ours, machine, reply);
+        add_measured(problem, *ours, run.normalised_hash(), reply);
+    }
     const double tolerance = ours ? ours->tolerance : kPublishedTolerance;
     for (int k = 0; request.values && k < static_cast<int>(std::size(kPublishedSeeds)); ++k) {
         const bool published = request.seeds == SuiteSeeds::kPublished;

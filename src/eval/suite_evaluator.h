@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "eval/kernel_observer.h"
 #include "eval/suite.h"
 #include "protocol/evaluation.h"
 
@@ -26,6 +27,8 @@ struct SuiteRequest {
     SuiteSeeds seeds = SuiteSeeds::kPublished;
     std::string secret;
     protocol::EvaluationLimits limits;
+    int profile_rows = protocol::kProfileRows;  ///< as of protocol::EvaluationRequest
+    KernelObserver observer;                    ///< may be empty
 };
 
 /// Evaluates kernels of a published suite with the suite's own references, by rule `published`

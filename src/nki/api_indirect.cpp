@@ -21,6 +21,23 @@ void check_partitions(const ApiCall& call, const std::vector<std::int64_t>& shap
         .raise();
 }
 
+/// A mask on the source of a transpose, as one on its result: axis d of which is axis order[d].
+void turn_mask(OpRequest& request, const std::vector<int>& order) {
+    const auto rank = static_cast<int>(order.size());
+    for (AffineExpr& term : request.mask.terms) {
+        if (term.rank == 0) continue;
+        if (term.rank > rank)
+            rejected("unsupported_expression_in_mask", "the mask does not fit the source").raise();
+        AffineExpr turned = term;
+        turned.rank = rank;
+        for (int d = 0; d < rank; ++d) {
+            const int from = order[static_cast<std::size_t>(d)] - (rank - term.rank);
+            turned.axes[d] = from < 0 ? AffineExpr::Axis{} : term.axes[from];
+        }
+        term = turned;
+    }
+}
+
 /// oob_mode: whether indices outside of the tensor are skipped.
 std::shared_ptr<Extra> bounds_mode(const ApiCall& call) {
     const int k = call.at("oob_mode");
@@ -111,14 +128,7 @@ Value load_transpose2d(ApiCall& call) {
     request.add_source(turned);
     request.shape = turned->shape();
     check_partitions(call, request.shape);
-    for (AffineExpr& term : request.mask.terms) {  // the mask indexes the source
-        if (term.rank == 1) {
-            term.axes[1] = term.axes[0];
-            term.axes[0] = {};
-            term.rank = 2;
-        }
-        std::swap(term.axes[0], term.axes[1]);
-    }
+    turn_mask(request, {1, 0});
     request.dtype = call.dtype(call.at("dtype"), source->dtype);
     return call.pending(std::move(request));
 }
@@ -231,17 +241,25 @@ Value dma_transpose(ApiCall& call) {
     check_partitions(call, shape);
     const DType dtype = call.dtype(call.at("dtype"), source->dtype);
     OpRequest request = call.request(Opcode::kLoad);
-    if (request.masked)
-        unsupported("unknown_api", "nisa.dma_transpose with a mask is not supported").raise();
     request.engine = Engine::kDma;
     request.shape = shape;
     request.dtype = dtype;
     if (source->buffer == Buffer::kHbm) {
+        turn_mask(request, order);
         request.add_source(permute(host.heap(), *source, order));
         return call.pending(std::move(request));
     }
+    if (request.masked && order.size() > 2)
+        unsupported("unknown_api",
+                    "nisa.dma_transpose with a mask on more than two dimensions on chip is not "
+                    "supported")
+            .raise();
     // On chip: one transpose of [first, last] for every index between them.
     request.opcode = Opcode::kTranspose;
+    if (order.size() == 2) {
+        request.add_source(source);
+        return call.pending(std::move(request));
+    }
     TensorSpec spec;
     spec.shape = shape;
     spec.dtype = dtype;
@@ -267,7 +285,7 @@ Value dma_transpose(ApiCall& call) {
             if (++at[d] < from[d]) break;
             at[d] = 0;
         }
-        if (d == 0 || order.size() == 2) break;
+        if (d == 0) break;
     }
     return Value::tile(result);
 }

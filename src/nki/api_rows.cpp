@@ -151,8 +151,10 @@ Value nc_stream_shuffle(ApiCall& call) {
             .shape(destination->shape())
             .raise();
     OpRequest request = call.request(Opcode::kShuffle);
-    if (request.masked)
-        unsupported("unknown_api", "nisa.nc_stream_shuffle with a mask is not supported").raise();
+    // The mask applies to dst: the whole result is made beside it, and what the mask leaves copied.
+    OpRequest masked = request;
+    request.mask = {};
+    request.masked = false;
     const std::vector<Value> pattern = call.host().items_of(call[2]);
     if (pattern.size() != static_cast<std::size_t>(kQuadrant))
         call.bad_argument(2, "a list of 32 integers");
@@ -184,7 +186,20 @@ Value nc_stream_shuffle(ApiCall& call) {
     request.shape = destination->shape();
     request.dtype = destination->dtype;
     request.add_source(source);
-    call.host().builder().emit(request, destination);
+    Builder& builder = call.host().builder();
+    if (!masked.masked) {
+        builder.emit(request, destination);
+        return Value::none();
+    }
+    if (request.accumulate)
+        unsupported("python_feature", "a masked shuffle that leaves partitions alone (255)")
+            .remedy("mask those partitions, too")
+            .raise();
+    masked.opcode = Opcode::kCopy;
+    masked.shape = request.shape;
+    masked.dtype = request.dtype;
+    masked.add_source(builder.emit_fresh(request, ""));
+    builder.emit(masked, destination);
     return Value::none();
 }
 

@@ -31,6 +31,17 @@ Ref<Tile> column(ApiCall& call, double value, std::int64_t partitions, DType dty
     return call.host().builder().emit_fresh(request, "");
 }
 
+/// A tile that GpSimd can read: it has no port to PSUM, so the compiler copies such a tile to SBUF
+/// first (reference kernels of nki-samples mask their scores in PSUM).
+Ref<Tile> out_of_psum(ApiCall& call, const Ref<Tile>& tile) {
+    if (tile->buffer != Buffer::kPsum) return tile;
+    OpRequest copy = call.host().request_here(Opcode::kCopy);
+    copy.shape = tile->shape();
+    copy.dtype = tile->dtype;
+    copy.add_source(tile);
+    return call.host().builder().emit_fresh(copy, "");
+}
+
 /// The shape that tiles broadcast to along the free dims.
 std::vector<std::int64_t> joined(const std::vector<Ref<Tile>>& tiles) {
     std::vector<std::int64_t> shape;
@@ -110,9 +121,9 @@ Value where(ApiCall& call) {
 Value affine_select(ApiCall& call) {
     if (!call[0].is(Kind::kMask) && !call[0].is(Kind::kBool))
         call.bad_argument(0, "a comparison of affine expressions");
-    const Ref<Tile> source = call.tile(1);
-    if (!is_float(source->dtype) && size_of(source->dtype) > 2)
+    if (const DType dtype = call.tile(1)->dtype; !is_float(dtype) && size_of(dtype) > 2)
         call.bad_argument(1, "a tile of floats or of 8-bit or 16-bit integers");
+    const Ref<Tile> source = out_of_psum(call, call.tile(1));
     OpRequest request = call.request(Opcode::kCopy);
     request.shape = source->shape();
     request.dtype = call.dtype(call.at("dtype"), source->dtype);

@@ -41,7 +41,8 @@ void check_transpose_shape(const Tile& source, Engine engine);
 struct TraceMark {
     std::size_t operations = 0;
     std::size_t tensors = 0;
-    std::size_t events = 0;  ///< only while watched
+    std::size_t events = 0;   ///< only while watched
+    std::size_t margins = 0;  ///< likewise
 };
 
 /// What a trace does to the program and its loops, one at a time.
@@ -108,9 +109,16 @@ class Builder {
     /// Drops the events from the k-th on.
     void forget_events(std::size_t k) { events_.resize(k); }
     TraceMark mark() const {
-        return {program_.operations.size(), program_.tensors.size(), events_.size()};
+        return {program_.operations.size(), program_.tensors.size(), events_.size(),
+                margins_.size()};
     }
     const TraceEvent& event(std::size_t k) const { return events_[k]; }
+    /// Keeps what a mask that depends on a loop variable comes to at least: negative when it may
+    /// leave something out.
+    void note_margin(std::int64_t margin) {
+        if (watched_ > 0) margins_.push_back(margin);
+    }
+    std::int64_t margin(std::size_t k) const { return margins_[k]; }
     /// Something happened that keeps the loops around it from being replayed.
     void refuse_replay() { ++replay_refusals_; }
     std::int64_t replayed() const { return program_.replayed; }
@@ -251,6 +259,7 @@ class Builder {
     std::int64_t memory_ = 0;
     int watched_ = 0;
     std::vector<TraceEvent> events_;
+    std::vector<std::int64_t> margins_;
     std::int64_t replay_refusals_ = 0;
     std::vector<TensorId> shared_;  ///< nl.shared_hbm tensors, in order of creation
     std::size_t next_shared_ = 0;

@@ -153,8 +153,10 @@ void Builder::track_read(const View& view, int context, int line) {
     const TensorState& state = states_[view.tensor];
     if (state.hidden) return;
     if (!loops_.affine_between(state.context, context)) return;
+    const std::int64_t before = accesses_.bytes();
     const AccessTracker::Conflict found =
         accesses_.on_read(view, program_.tensors[view.tensor], context, line);
+    charge_memory(accesses_.bytes() - before);
     if (found.loop >= 0) dependency(view, found, false);
 }
 
@@ -170,8 +172,10 @@ void Builder::track(const Operation& operation, AluOp combines) {
         if (scalar->vector) track_read(scalar->view, context, operation.line);
     const TensorState& state = states_[operation.dst.tensor];
     if (state.hidden || !loops_.affine_between(state.context, context)) return;
+    const std::int64_t before = accesses_.bytes();
     const AccessTracker::Conflict found = accesses_.on_write(
         operation.dst, program_.tensors[operation.dst.tensor], context, combines, operation.line);
+    charge_memory(accesses_.bytes() - before);
     if (found.loop >= 0) dependency(operation.dst, found, true);
 }
 

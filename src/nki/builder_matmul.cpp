@@ -172,23 +172,32 @@ void Builder::emit_matmul(const OpRequest& request, const Tile& destination) {
 /// The first product that is added to a part of PSUM starts an accumulation group there: it
 /// overwrites. Only zeros that the kernel asks for, or what it wrote itself, are added to.
 void Builder::start_groups() {
-    constexpr std::size_t kMost = 4096;  // beyond, a product adds to what is there
     if (!open_groups_) return;
-    std::map<std::pair<TensorId, std::int64_t>, std::vector<Region>> groups;
+    struct Written {
+        std::vector<Region> regions;
+        RegionIndex index;
+    };
+    std::map<std::pair<TensorId, std::int64_t>, Written> groups;
+    Overlaps overlaps(limits_.comparisons);
     for (Operation& operation : program_.operations) {
         const View& to = operation.dst;
         if (!states_[to.tensor].open) continue;
         const Region region = region_of(to, program_.tensors[to.tensor]);
-        std::vector<Region>& written = groups[{to.tensor, to.block}];
+        Written& written = groups[{to.tensor, to.block}];
         bool known = false;
-        bool touched = written.size() >= kMost;
-        for (std::size_t k = 0; k < written.size() && !known; ++k) {
-            known = written[k].hash == region.hash;
-            touched = touched || overlap(written[k], region);
-        }
+        bool touched = false;
+        written.index.any_near(
+            region, [&](std::int64_t work) { overlaps.spend(work); },
+            [&](std::int32_t k) {
+                const Region& earlier = written.regions[static_cast<std::size_t>(k)];
+                known = earlier == region;
+                touched = touched || overlaps(earlier, region);
+                return known;
+            });
         if (known) continue;
         if (!touched && operation.opcode == Opcode::kMatmul) operation.accumulate = false;
-        if (written.size() < kMost) written.push_back(region);
+        written.index.add(region, static_cast<std::int32_t>(written.regions.size()));
+        written.regions.push_back(region);
     }
 }
 

@@ -21,7 +21,9 @@ void Builder::leave_loop() {
 
 void Builder::watch(bool on) {
     watched_ += on ? 1 : -1;
-    if (watched_ == 0) events_.clear();
+    if (watched_ > 0) return;
+    events_.clear();
+    margins_.clear();
 }
 
 bool Builder::repeatable(TensorId id) const {

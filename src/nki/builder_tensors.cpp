@@ -14,7 +14,7 @@ constexpr std::int64_t kOnChipBytesLimit = 256'000'000'000;
 }  // namespace
 
 Builder::Builder(Heap& heap, const TraceLimits& limits)
-    : heap_(heap), limits_(limits), loops_(program_.loops), accesses_(loops_) {}
+    : heap_(heap), limits_(limits), loops_(program_.loops), accesses_(loops_, limits.comparisons) {}
 
 void Builder::charge_memory(std::int64_t bytes) {
     if (bytes > limits_.memory_bytes - memory_)

@@ -118,6 +118,7 @@ struct Node {
     mutable bool replay_needs_tile = false;   ///< kSubscript: of a tile
     mutable bool replay_needs_slice = false;  ///< kCall: of nl.ds
     mutable bool replay_needs_index = false;  ///< kBinary: of integers and index expressions
+    mutable bool replay_masked = false;       ///< kCall: of an API function, with a mask
     bool spread = false;                      ///< kCall: has * or ** arguments
     bool pure_index = false;  ///< a literal nl.arange(..)[..]: its value may be cached
 };

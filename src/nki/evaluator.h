@@ -167,6 +167,12 @@ class Evaluator {
     Value mapping_method(const std::string& name, const Value& self, std::vector<Value>& arguments);
     Value sequence_method(const std::string& name, const Value& self,
                           std::vector<Value>& arguments);
+    Value array_operator(Op op, const Value& a, const Value& b);
+    /// The elements along the first axis: numbers, or arrays.
+    std::vector<Value> array_items(const HostArray& array);
+    Value array_element(const HostArray& array, const Value& index);
+    /// max, min, sum or prod of all elements.
+    Value array_reduction(const std::string& name, const HostArray& array);
     Value array_method(const std::string& name, const HostArray& self,
                        std::vector<Value>& arguments);
     Value string_method(const std::string& name, const std::string& text,
@@ -181,7 +187,12 @@ class Evaluator {
     Flow execute(const Step& step);
     Flow execute_if(const Step& step);
     Flow execute_for(const Step& step);
+    /// The numbers that local variables hold before a loop and that its body binds again. The
+    /// device traces the body of an affine_range or a sequential_range once: `n += 1` in it does
+    /// not count iterations, and every iteration sees the number that the loop began with.
+    std::vector<std::pair<int, Value>> numbers_rebound_in(const Step& step);
     bool may_replay(const Step& step);
+    void note_margins(const Value& mask);
     void refuse_replay() { builder_.refuse_replay(); }
     Flow execute_while(const Step& step);
     Flow execute_body(const Step& step, bool& stop);
@@ -227,6 +238,7 @@ class Evaluator {
     int site_ = -1;
     int api_ = -1;  ///< API call being executed, for findings
     std::unordered_map<const Step*, ReplayPlan> replay_plans_;
+    std::unordered_map<const Step*, std::vector<int>> rebound_;  ///< see numbers_rebound_in
     int ds_api_ = -1;
     const Node* call_ = nullptr;  ///< of that call, when its arguments were bound from a node
     std::vector<int> api_ids_;    ///< API table index -> index into Program::api_names

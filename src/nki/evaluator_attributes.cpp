@@ -47,7 +47,7 @@ bool is_method(Kind kind, const std::string& name) {
             return among({"reshape", "broadcast_to", "astype", "expand_dims", "view", "transpose",
                           "assert_shape"});
         case Kind::kArray:
-            return among({"reshape", "astype"});
+            return among({"reshape", "astype", "max", "min", "sum", "prod"});
         case Kind::kDType:
             return name == "type";
         default:
@@ -117,6 +117,11 @@ Value Evaluator::attribute(const Value& base, int name_id) {
         }
         case Kind::kArray:
             if (name == "shape") return shape_tuple(base.as<HostArray>().shape);
+            if (name == "ndim")
+                return Value::integer(static_cast<std::int64_t>(base.as<HostArray>().shape.size()));
+            if (name == "size")
+                return Value::integer(
+                    static_cast<std::int64_t>(base.as<HostArray>().values.size()));
             if (name == "dtype")
                 return Value::token(Kind::kDType, static_cast<int>(base.as<HostArray>().dtype));
             break;

@@ -40,6 +40,10 @@ class Restore {
     T saved_;
 };
 
+/// The parameter of an argument that means nothing here: `name=`, which the samples give to
+/// instructions, among the further keywords (**kwargs) that the functions take.
+constexpr int kIgnored = -1;
+
 /// Finds the parameter of every argument of an API call; the order is that of the call.
 std::vector<int> bind_api(const ApiTable& api, int index, std::size_t positional,
                           const std::vector<std::string>& names) {
@@ -57,6 +61,10 @@ std::vector<int> bind_api(const ApiTable& api, int index, std::size_t positional
     }
     for (const std::string& name : names) {
         const int k = parameters.find(name);
+        if (k < 0 && parameters.mask >= 0 && name == "name") {
+            binding.push_back(kIgnored);
+            continue;
+        }
         if (k < 0) unexpected_keyword(function, name, parameters);
         if (taken[k])
             rejected("type_error",
@@ -81,6 +89,7 @@ Value Evaluator::evaluate_call(const Node& node) {
         refuse_replay();
     if (callee.is(Kind::kApi) && !node.spread)
         return call_api(static_cast<int>(callee.integer()), node);
+    if (node.replay_masked) refuse_replay();
     std::vector<Value> arguments;
     Keywords keywords;
     const std::size_t positional = node.kids.size() - node.keywords.size();
@@ -126,8 +135,12 @@ Value Evaluator::call_api(int index, const Node& node) {
         node.cached_key = index;
     }
     ApiCall call(*this, index);
-    for (std::size_t k = 1; k < node.kids.size(); ++k)
-        call.arguments()[node.cached_binding[k - 1]] = evaluate(*node.kids[k]);
+    for (std::size_t k = 1; k < node.kids.size(); ++k) {
+        Value value = evaluate(*node.kids[k]);
+        const int parameter = node.cached_binding[k - 1];
+        if (parameter != kIgnored) call.arguments()[parameter] = std::move(value);
+    }
+    if (node.replay_masked) note_margins(call.arguments()[table_.parameters(index).mask]);
     const Restore<int> restore(api_);
     api_ = index;
     line_ = node.line;
@@ -140,6 +153,16 @@ Value Evaluator::call_api(int index, const Node& node) {
                  fmt::format("{} is called outside of a kernel", entry.name))
             .raise();
     return run_handler(call);
+}
+
+void Evaluator::note_margins(const Value& mask) {
+    if (mask.is(Kind::kMask)) {
+        const MaskExpr& expr = mask.as<Mask>().expr;
+        for (const AffineExpr& term : expr.terms) builder_.note_margin(term.minimum());
+        if (expr.never) builder_.note_margin(-1);
+    } else {
+        builder_.note_margin(mask.is(Kind::kBool) && mask.integer() != 0 ? 0 : -1);
+    }
 }
 
 Value Evaluator::run_handler(ApiCall& call) {
@@ -179,8 +202,10 @@ Value Evaluator::dispatch(const Value& callee, std::vector<Value>& arguments, Ke
             ApiCall call(*this, index);
             for (std::size_t k = 0; k < arguments.size(); ++k)
                 call.arguments()[binding[k]] = arguments[k];
-            for (std::size_t k = 0; k < keywords.size(); ++k)
-                call.arguments()[binding[arguments.size() + k]] = keywords[k].second;
+            for (std::size_t k = 0; k < keywords.size(); ++k) {
+                const int parameter = binding[arguments.size() + k];
+                if (parameter != kIgnored) call.arguments()[parameter] = keywords[k].second;
+            }
             return run_handler(call);
         }
         case Kind::kDType:

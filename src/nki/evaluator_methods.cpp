@@ -51,6 +51,10 @@ Value Evaluator::call_method(Method& method, std::vector<Value>& arguments, Keyw
 
 Value Evaluator::array_method(const std::string& name, const HostArray& self,
                               std::vector<Value>& arguments) {
+    if (name != "astype" && name != "reshape") {
+        expect(name, arguments, 0, 0);
+        return array_reduction(name, self);
+    }
     expect(name, arguments, 1, 8);
     const Ref<HostArray> made = heap_.make<HostArray>();
     heap_.grow(*made, static_cast<std::int64_t>(self.values.size() * 8));

@@ -328,6 +328,7 @@ Value Evaluator::binary(Op op, const Value& a, const Value& b) {
                 .raise();
         return binary_tiles(alu, a, b, request_here(Opcode::kTensorTensor), std::nullopt);
     }
+    if (a.is(Kind::kArray) || b.is(Kind::kArray)) return array_operator(op, a, b);
     if (a.is(Kind::kMask) || b.is(Kind::kMask)) return mask_operator(op, a, b);
     if (a.is(Kind::kAffine) || b.is(Kind::kAffine)) return affine_operator(op, a, b);
     const auto sequence = [](const Value& v) {

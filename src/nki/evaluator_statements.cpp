@@ -113,6 +113,21 @@ class LoopScope {
     int depth_;
 };
 
+/// The local variables that statements bind again.
+void collect_rebound(const std::vector<Step*>& steps, std::vector<int>& slots) {
+    for (const Step* step : steps) {
+        if (step->kind == StmtKind::kAssign || step->kind == StmtKind::kAugAssign) {
+            for (const Node* target : step->targets) {
+                if (target->kind == NodeKind::kLocal &&
+                    std::find(slots.begin(), slots.end(), target->slot) == slots.end())
+                    slots.push_back(target->slot);
+            }
+        }
+        collect_rebound(step->body, slots);
+        collect_rebound(step->otherwise, slots);
+    }
+}
+
 }  // namespace
 
 Evaluator::Flow Evaluator::execute_for(const Step& step) {
@@ -129,9 +144,13 @@ Evaluator::Flow Evaluator::execute_for(const Step& step) {
     const LoopScope scope(builder_, step, is_range ? range.kind : LoopKind::kStatic, variable,
                           trips);
     bool stop = false;
+    const bool traced_once =
+        range.kind == LoopKind::kAffine || range.kind == LoopKind::kSequential;
+    std::vector<std::pair<int, Value>> entered;
+    if (is_range && traced_once) entered = numbers_rebound_in(step);
     std::optional<Replay> replay;
     if (is_range && trips >= Replay::kFewestTrips && may_replay(step))
-        replay.emplace(builder_, trips);
+        replay.emplace(builder_, trips, replay_plans_[&step].masked);
     for (std::int64_t k = 0; k < trips && !stop; ++k) {
         builder_.next_iteration();
         if (replay && replay->repeats(k)) {
@@ -139,8 +158,9 @@ Evaluator::Flow Evaluator::execute_for(const Step& step) {
             replay->repeat(k);
             continue;
         }
-        if (replay && (k == 1 || k == 2 || k + 1 == trips)) replay->begin(k, steps_);
+        if (replay && replay->watches(k)) replay->begin(k, steps_);
         tick();
+        for (const auto& [slot, number] : entered) frame_->environment->slots[slot] = number;
         if (is_range) {
             Value index = Value::integer(range.start + k * range.step);
             index.set_loop(scope.depth());
@@ -150,13 +170,25 @@ Evaluator::Flow Evaluator::execute_for(const Step& step) {
             assign(target, items[k]);
         }
         if (execute_body(step, stop) == Flow::kReturn) return Flow::kReturn;
-        if (!replay || (k != 1 && k != 2 && k + 1 != trips)) continue;
+        if (!replay || !replay->watches(k)) continue;
         if (replay->end(k, steps_)) continue;
         replay.reset();
-        replay_plans_[&step].possible = false;
+        ReplayPlan& plan = replay_plans_[&step];
+        plan.possible = ++plan.failures < ReplayPlan::kMostFailures;
     }
     if (!stop && !step.otherwise.empty()) return execute(step.otherwise);
     return Flow::kNext;
+}
+
+std::vector<std::pair<int, Value>> Evaluator::numbers_rebound_in(const Step& step) {
+    const auto [found, added] = rebound_.try_emplace(&step);
+    if (added) collect_rebound(step.body, found->second);
+    std::vector<std::pair<int, Value>> numbers;
+    for (const int slot : found->second) {
+        const Value& value = frame_->environment->slots[slot];
+        if (value.is(Kind::kInt) || value.is(Kind::kFloat)) numbers.emplace_back(slot, value);
+    }
+    return numbers;
 }
 
 bool Evaluator::may_replay(const Step& step) {
@@ -443,6 +475,10 @@ void Evaluator::execute_augmented(const Step& step) {
         check_mutable(current.as<Sequence>());
         refuse_replay();
         for (Value& item : items_of(value)) append(current.as<Sequence>(), std::move(item));
+    } else if (current.is(Kind::kArray)) {
+        unsupported("python_feature", "an update of a numpy array in place")
+            .remedy("bind the result to a name: a = a + b")
+            .raise();
     } else {
         assign(target, binary(step.op, current, value));
     }

@@ -219,6 +219,8 @@ Value Evaluator::subscript(const Value& base, const Value& index) {
         case Kind::kList:
         case Kind::kString:
             return index_sequence(base, index);
+        case Kind::kArray:
+            return array_element(base.as<HostArray>(), index);
         case Kind::kDict:
             for (const auto& [key, value] : base.as<Mapping>().entries)
                 if (equal(key, index)) return value;

@@ -74,11 +74,16 @@ bool is_neutral(AluOp op, double fill) {
 }
 
 /// What iterations may do to one tile in any order: `op` when it is associative and commutative,
-/// kAdd for the subtraction of what an iteration contributes; else kNone.
+/// kAdd for a subtraction and kMultiply for a division by what an iteration contributes ("+=, -=,
+/// /=,
+/// *= operators now work consistently across loop types", NKI release notes of SDK 2.23); else
+/// kNone.
 AluOp combining(AluOp op) {
     switch (op) {
         case AluOp::kSubtract:
             return AluOp::kAdd;
+        case AluOp::kDivide:
+            return AluOp::kMultiply;
         case AluOp::kAdd:
         case AluOp::kMultiply:
         case AluOp::kMax:

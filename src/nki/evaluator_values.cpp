@@ -247,6 +247,8 @@ std::vector<Value> Evaluator::items_of(const Value& iterable) {
                 items.push_back(Value::integer(range.start + k * range.step));
             return items;
         }
+        case Kind::kArray:
+            return array_items(iterable.as<HostArray>());
         case Kind::kTile:
         case Kind::kPending:
             rejected("trace_value_access", "a tensor cannot be iterated over")

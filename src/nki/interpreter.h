@@ -51,6 +51,7 @@ struct TraceLimits {
     /// Elements that the operations touch: views may repeat an element any number of times, so the
     /// work of one operation has no other bound.
     std::int64_t elements = 20'000'000'000;
+    std::int64_t comparisons = 400'000'000;     ///< of accesses of different loop iterations
     std::int64_t memory_bytes = 8'000'000'000;  ///< HBM tensors plus live bookkeeping
     int recursion = 100;
     int partitions = 128;

@@ -338,6 +338,7 @@ class Linter {
         for (const auto& parameter : parameters.list) names.push_back(parameter.name);
         for (std::size_t k = 0; k < node.keywords.size(); ++k) {
             if (node.keywords[k] < 0 || parameters.find(text(node.keywords[k])) >= 0) continue;
+            if (parameters.mask >= 0 && text(node.keywords[k]) == "name") continue;
             const std::string near = nearest_word(text(node.keywords[k]), names);
             Finding finding =
                 at(node, "rejected", "type_error",

@@ -62,11 +62,14 @@ std::vector<std::int64_t> shape_of(const Evaluator& host, const Value& value) {
     return shape;
 }
 
-/// Flattens nested lists of numbers; finds their shape.
+/// Flattens nested lists of numbers; finds their shape. One number that is no integer makes the
+/// array float32, as numpy does.
 void flatten(Evaluator& host, const Value& value, std::size_t depth, HostArray& out) {
     host.tick();
     if (value.is_number()) {
         if (depth != out.shape.size()) rejected("value_error", "a ragged numpy array").raise();
+        if (out.values.empty()) out.dtype = DType::kInt32;
+        if (!value.is_integer()) out.dtype = DType::kFloat32;
         out.values.push_back(value.number());
         return;
     }

@@ -192,6 +192,9 @@ Value len_(Evaluator& host, Call& call) {
             return Value::integer(static_cast<std::int64_t>(value.as<String>().text.size()));
         case Kind::kRange:
             return Value::integer(value.as<Range>().count());
+        case Kind::kArray:
+            if (value.as<HostArray>().shape.empty()) bad_call(call.name);
+            return Value::integer(value.as<HostArray>().shape[0]);
         case Kind::kTile:
         case Kind::kPending:
             return Value::integer(host.materialise(value)->shape()[0]);

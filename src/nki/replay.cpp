@@ -60,27 +60,29 @@ Replay::~Replay() {
 }
 
 void Replay::begin(std::int64_t iteration, std::int64_t steps) {
-    if (iteration == 1) {
+    if (iteration == 0) {
         builder_.watch(true);
         watching_ = true;
-        refusals_ = builder_.replay_refusals();
     }
-    Span& span = iteration == 1 ? first_ : iteration == 2 ? second_ : last_;
-    span.from = builder_.mark();
-    span.steps = -steps;
+    before_ = current_;
+    current_.from = builder_.mark();
+    current_.steps = -steps;
+    current_.refusals = builder_.replay_refusals();
 }
 
 bool Replay::end(std::int64_t iteration, std::int64_t steps) {
-    if (iteration == 0) return true;
-    Span& span = iteration == 1 ? first_ : iteration == 2 ? second_ : last_;
-    span.to = builder_.mark();
-    span.steps += steps;
-    if (iteration == 2) {
-        ready_ = builder_.replay_refusals() == refusals_ && learn();
-        return ready_;
+    current_.to = builder_.mark();
+    current_.steps += steps;
+    current_.refusals_at_end = builder_.replay_refusals();
+    if (ready_) {
+        if (!foretold(current_)) throw ReplayMismatch{};
+        return true;
     }
-    if (ready_ && iteration + 1 == trips_ && !foretold(last_)) throw ReplayMismatch{};
-    return true;
+    if (iteration == 0) return true;
+    pattern_iteration_ = iteration;
+    ready_ = iteration + 1 < end_ && learn(before_, current_);
+    if (ready_) pattern_ = current_;
+    return ready_ || (iteration == 1 && end_ > 3);
 }
 
 bool Replay::same_tensor(TensorId a, TensorId b) const {
@@ -95,29 +97,29 @@ bool Replay::same_event(const TraceEvent& a, const TraceEvent& b) const {
     return a.kind == b.kind && a.combines == b.combines && a.whole == b.whole && a.loop == b.loop;
 }
 
-/// Compares iterations 1 and 2.
-bool Replay::learn() {
-    const std::size_t events = first_.to.events - first_.from.events;
-    const std::size_t tensors = first_.to.tensors - first_.from.tensors;
-    const std::size_t operations = first_.to.operations - first_.from.operations;
-    if (events != second_.to.events - second_.from.events || first_.steps != second_.steps ||
-        tensors != second_.to.tensors - second_.from.tensors ||
-        operations != second_.to.operations - second_.from.operations)
+bool Replay::learn(const Span& first, const Span& second) {
+    const std::size_t events = first.to.events - first.from.events;
+    const std::size_t tensors = first.to.tensors - first.from.tensors;
+    const std::size_t operations = first.to.operations - first.from.operations;
+    if (events != second.to.events - second.from.events || first.steps != second.steps ||
+        tensors != second.to.tensors - second.from.tensors ||
+        operations != second.to.operations - second.from.operations ||
+        first.refusals != second.refusals_at_end || (masked_ && !uncut_at_end(first, second)))
         return false;
     for (std::size_t k = 0; k < events; ++k)
-        if (!same_event(builder_.event(first_.from.events + k),
-                        builder_.event(second_.from.events + k)))
+        if (!same_event(builder_.event(first.from.events + k),
+                        builder_.event(second.from.events + k)))
             return false;
     for (std::size_t k = 0; k < tensors; ++k)
-        if (!same_tensor(static_cast<TensorId>(first_.from.tensors + k),
-                         static_cast<TensorId>(second_.from.tensors + k)))
+        if (!same_tensor(static_cast<TensorId>(first.from.tensors + k),
+                         static_cast<TensorId>(second.from.tensors + k)))
             return false;
-    steps_.resize(operations);
+    steps_.assign(operations, {});
     const auto& all = builder_.program().operations;
     for (std::size_t k = 0; k < operations; ++k) {
-        const Operation& b = all[second_.from.operations + k];
-        if (!moved(all[first_.from.operations + k], first_, b, second_, steps_[k]) ||
-            !may_step(b, second_, steps_[k]))
+        const Operation& b = all[second.from.operations + k];
+        if (!moved(all[first.from.operations + k], first, b, second, steps_[k]) ||
+            !may_step(b, second, steps_[k]))
             return false;
     }
     return true;
@@ -166,7 +168,7 @@ bool Replay::may_step(const Operation& operation, const Span& span, const Steps&
 }
 
 void Replay::move(View& view, std::int64_t by, TensorId fresh) const {
-    if (static_cast<std::size_t>(view.tensor) >= second_.from.tensors) view.tensor += fresh;
+    if (static_cast<std::size_t>(view.tensor) >= pattern_.from.tensors) view.tensor += fresh;
     if (by == 0) return;
     const Tensor& tensor = builder_.tensor(view.tensor);
     if (tensor.buffer == Buffer::kHbm) {
@@ -181,16 +183,17 @@ void Replay::move(View& view, std::int64_t by, TensorId fresh) const {
 
 void Replay::repeat(std::int64_t iteration) {
     const TraceMark now = builder_.mark();
-    const auto fresh = static_cast<TensorId>(now.tensors - second_.from.tensors);
+    const auto fresh = static_cast<TensorId>(now.tensors - pattern_.from.tensors);
     std::size_t operation = 0;
-    auto tensor = static_cast<TensorId>(second_.from.tensors);
-    for (std::size_t k = second_.from.events; k < second_.to.events; ++k) {
+    auto tensor = static_cast<TensorId>(pattern_.from.tensors);
+    for (std::size_t k = pattern_.from.events; k < pattern_.to.events; ++k) {
         const TraceEvent event = builder_.event(k);
         switch (event.kind) {
             case TraceEvent::Kind::kOperation: {
-                Operation copy = builder_.program().operations[second_.from.operations + operation];
+                Operation copy =
+                    builder_.program().operations[pattern_.from.operations + operation];
                 const Steps& steps = steps_[operation++];
-                const std::int64_t times = iteration - 2;
+                const std::int64_t times = iteration - pattern_iteration_;
                 move(copy.dst, steps.view[0] * times, fresh);
                 for (int s = 0; s < copy.sources; ++s)
                     move(copy.src[s], steps.view[1 + s] * times, fresh);
@@ -220,27 +223,45 @@ void Replay::repeat(std::int64_t iteration) {
     if (builder_.watches() == 1) builder_.forget_events(now.events);
 }
 
+bool Replay::uncut(const Span& span) const {
+    for (std::size_t k = span.from.margins; k < span.to.margins; ++k)
+        if (builder_.margin(k) < 0) return false;
+    return true;
+}
+
+bool Replay::uncut_at_end(const Span& first, const Span& second) const {
+    if (!uncut(first) || !uncut(second)) return false;
+    const std::size_t margins = first.to.margins - first.from.margins;
+    if (margins != second.to.margins - second.from.margins) return false;
+    for (std::size_t k = 0; k < margins; ++k) {
+        const std::int64_t now = builder_.margin(second.from.margins + k);
+        const std::int64_t step = now - builder_.margin(first.from.margins + k);
+        if (step < 0 && now / -step < end_ - pattern_iteration_) return false;
+    }
+    return true;
+}
+
 bool Replay::foretold(const Span& last) const {
-    const std::size_t events = second_.to.events - second_.from.events;
-    const std::size_t tensors = second_.to.tensors - second_.from.tensors;
-    const std::size_t operations = second_.to.operations - second_.from.operations;
-    if (builder_.replay_refusals() != refusals_ || events != last.to.events - last.from.events ||
-        tensors != last.to.tensors - last.from.tensors || last.steps != second_.steps ||
-        operations != last.to.operations - last.from.operations)
+    const std::size_t events = pattern_.to.events - pattern_.from.events;
+    const std::size_t tensors = pattern_.to.tensors - pattern_.from.tensors;
+    const std::size_t operations = pattern_.to.operations - pattern_.from.operations;
+    if (last.refusals_at_end != last.refusals || events != last.to.events - last.from.events ||
+        tensors != last.to.tensors - last.from.tensors || last.steps != pattern_.steps ||
+        operations != last.to.operations - last.from.operations || (masked_ && !uncut(last)))
         return false;
     for (std::size_t k = 0; k < events; ++k)
-        if (!same_event(builder_.event(second_.from.events + k),
+        if (!same_event(builder_.event(pattern_.from.events + k),
                         builder_.event(last.from.events + k)))
             return false;
     for (std::size_t k = 0; k < tensors; ++k)
-        if (!same_tensor(static_cast<TensorId>(second_.from.tensors + k),
+        if (!same_tensor(static_cast<TensorId>(pattern_.from.tensors + k),
                          static_cast<TensorId>(last.from.tensors + k)))
             return false;
     const auto& all = builder_.program().operations;
-    const std::int64_t times = trips_ - 3;
+    const std::int64_t times = end_ - pattern_iteration_;
     for (std::size_t k = 0; k < operations; ++k) {
         Steps total;
-        if (!moved(all[second_.from.operations + k], second_, all[last.from.operations + k], last,
+        if (!moved(all[pattern_.from.operations + k], pattern_, all[last.from.operations + k], last,
                    total))
             return false;
         for (int v = 0; v < 8; ++v)

@@ -7,7 +7,7 @@ namespace accelopt::nki::interp {
 namespace {
 
 /// How a value may depend on the variable of the loop.
-enum class Taint { kNone, kAffine, kOther };
+enum class Taint { kNone, kAffine, kMask, kOther };
 
 class Analysis {
   public:
@@ -22,6 +22,7 @@ class Analysis {
         collect(loop_.body);
         block(loop_.body);
         plan.possible = !refused_;
+        plan.masked = masked_;
         plan.updated = std::move(updated_);
         return plan;
     }
@@ -48,7 +49,9 @@ class Analysis {
     void bind(const Node& target, Taint taint) {
         if (target.kind != NodeKind::kLocal || taint == Taint::kOther) return refuse();
         Taint& known = taints_.try_emplace(target.slot, Taint::kNone).first->second;
-        if (taint == Taint::kAffine) known = taint;
+        if (taint == Taint::kNone) return;
+        if (known != Taint::kNone && known != taint) return refuse();
+        known = taint;
     }
 
     void block(const std::vector<Step*>& steps) {
@@ -130,7 +133,7 @@ class Analysis {
         for (std::size_t k = 0; k < node.kids.size(); ++k) {
             if (node.kids[k] == nullptr) continue;
             const Taint one = index(*node.kids[k]);
-            if (one == Taint::kOther) return one;
+            if (one == Taint::kOther || one == Taint::kMask) return Taint::kOther;
             const bool step = node.kind == NodeKind::kSlice && k == 2;
             if (one == Taint::kAffine && step) return Taint::kOther;
             if (one == Taint::kAffine) all = one;
@@ -163,18 +166,21 @@ class Analysis {
             case NodeKind::kUnary: {
                 const Taint operand = taint(*node.kids[0]);
                 const bool sign = node.op == Op::kNegative || node.op == Op::kPositive;
-                return operand == Taint::kNone || sign ? operand : Taint::kOther;
+                return operand == Taint::kNone || (sign && operand == Taint::kAffine)
+                           ? operand
+                           : Taint::kOther;
             }
             case NodeKind::kTuple:
             case NodeKind::kList:
             case NodeKind::kSlice:
-            case NodeKind::kCompare:
             case NodeKind::kAnd:
             case NodeKind::kOr:
             case NodeKind::kConditional:
                 for (const Node* kid : node.kids)
                     if (kid != nullptr && taint(*kid) != Taint::kNone) return Taint::kOther;
                 return Taint::kNone;
+            case NodeKind::kCompare:
+                return comparison(node);
             case NodeKind::kUndefinedName:
             case NodeKind::kDict:
             case NodeKind::kSet:
@@ -192,7 +198,7 @@ class Analysis {
 
     Taint subscript(const Node& node) {
         const Taint base = taint(*node.kids[0]);
-        if (base == Taint::kOther) return base;
+        if (base == Taint::kOther || base == Taint::kMask) return Taint::kOther;
         const Taint at = index(*node.kids[1]);
         if (at == Taint::kOther || (at == Taint::kAffine && base == Taint::kAffine))
             return Taint::kOther;
@@ -215,7 +221,12 @@ class Analysis {
                 continue;
             const Taint argument = taint(*node.kids[k]);
             if (argument == Taint::kNone) continue;
-            if (argument == Taint::kOther || !slice || k != 1) return Taint::kOther;
+            if (argument == Taint::kMask && k >= positional &&
+                names_.text(node.keywords[k - positional]) == "mask") {
+                node.replay_masked = masked_ = true;
+                continue;
+            }
+            if (argument != Taint::kAffine || !slice || k != 1) return Taint::kOther;
             result = argument;
         }
         if (result != Taint::kNone) node.replay_needs_slice = true;
@@ -234,6 +245,10 @@ class Analysis {
         const Taint right = taint(*node.kids[1]);
         if (left == Taint::kOther || right == Taint::kOther) return Taint::kOther;
         if (left == Taint::kNone && right == Taint::kNone) return Taint::kNone;
+        if (left == Taint::kMask || right == Taint::kMask)
+            return node.op == Op::kBitAnd && left != Taint::kAffine && right != Taint::kAffine
+                       ? Taint::kMask
+                       : Taint::kOther;
         // An operand that does not depend on the variable must turn out to be an index, not a tile.
         node.replay_needs_index = true;
         switch (node.op) {
@@ -248,12 +263,28 @@ class Analysis {
         }
     }
 
+    /// What an inequality of affine values leaves out shrinks or grows with the variable.
+    Taint comparison(const Node& node) {
+        bool affine = false;
+        for (const Node* kid : node.kids) {
+            const Taint one = taint(*kid);
+            if (one == Taint::kMask || one == Taint::kOther) return Taint::kOther;
+            affine = affine || one == Taint::kAffine;
+        }
+        if (!affine) return Taint::kNone;
+        const bool ordered =
+            std::all_of(node.comparators.begin(), node.comparators.end(),
+                        [](Op op) { return op >= Op::kLess && op <= Op::kGreaterEqual; });
+        return ordered && node.comparators.size() == 1 ? Taint::kMask : Taint::kOther;
+    }
+
     const Step& loop_;
     const Names& names_;
     std::unordered_map<int, Taint> taints_;
     std::vector<int> assigned_;
     std::vector<int> updated_;
     bool refused_ = false;
+    bool masked_ = false;
 };
 
 }  // namespace

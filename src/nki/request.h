@@ -38,7 +38,8 @@ struct OpRequest {
     bool implicit = false;
     /// Combines its result with what the destination holds (+=, loop_reduce): iterations of an
     /// affine_range may share a destination that all of them combine by this one operation.
-    /// kSubtract counts as kAdd; kBypass: a scatter, whose elements the data choose.
+    /// kSubtract counts as kAdd, kDivide as kMultiply; kBypass: a scatter, whose elements the data
+    /// choose.
     AluOp combines = AluOp::kNone;
     std::uint8_t axes = 0;  ///< kReduce: bit d = dim d of the source as written is reduced
     std::uint8_t sources = 0;

@@ -30,6 +30,7 @@ void visit_figures(P& p, Visitor visit) {
     visit("percent_of_peak", p.percent_of_peak);
     visit("lower_bound_ms", p.lower_bound_ms);
     visit("stream_roofline_ms", p.stream_roofline_ms);
+    visit("latency_uncertainty", p.latency_uncertainty);
 }
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
@@ -61,8 +62,8 @@ Json json_of(const Correctness& c) {
 
 EvaluationRequest request_from(const Json& json) {
     static const std::vector<std::string> kMembers = {
-        "schema", "id",    "problem", "target", "source", "source_sha256", "entry",
-        "rule",   "seeds", "secret",  "tiers",  "shape",  "limits",        "seed_rule"};
+        "schema", "id",     "problem", "target", "source", "source_sha256", "entry",       "rule",
+        "seeds",  "secret", "tiers",   "shape",  "limits", "seed_rule",     "profile_rows"};
     for (const auto& [key, value] : json.items()) {
         if (std::find(kMembers.begin(), kMembers.end(), key) == kMembers.end()) {
             throw Error(ErrorSource::kExternal, "bad_json", "unknown member \"" + key + "\"");
@@ -92,6 +93,7 @@ EvaluationRequest request_from(const Json& json) {
     read(json, "secret", r.secret);
     read(json, "tiers", r.tiers);
     read(json, "shape", r.shape);
+    read(json, "profile_rows", r.profile_rows);
     if (json.contains("limits") && json["limits"].is_object()) {
         read(json["limits"], "steps", r.limits.steps);
         read(json["limits"], "memory_bytes", r.limits.memory_bytes);
@@ -117,6 +119,7 @@ Json json_of(const Profile& profile) {
     json["bound"] = text_or_null(profile.bound);
     json["confidence"] = text_or_null(profile.confidence);
     json["confidence_reasons"] = profile.confidence_reasons;
+    add_detail(json, profile.detail);
     return json;
 }
 
@@ -126,6 +129,7 @@ Profile profile_from(const Json& json) {
     read(json, "bound", profile.bound);
     read(json, "confidence", profile.confidence);
     read(json, "confidence_reasons", profile.confidence_reasons);
+    profile.detail = detail_from(json);
     return profile;
 }
 
@@ -238,6 +242,7 @@ std::string to_json(const EvaluationRequest& r) {
                      {"secret", r.secret},
                      {"tiers", r.tiers},
                      {"shape", r.shape},
+                     {"profile_rows", r.profile_rows},
                      {"limits",
                       {{"steps", r.limits.steps},
                        {"memory_bytes", r.limits.memory_bytes},

@@ -14,6 +14,8 @@
 namespace accelopt::protocol {
 
 inline constexpr int kSchemaVersion = 1;
+/// Rows that each list of a profile has when nothing else is asked for.
+inline constexpr int kProfileRows = 8;
 
 /// Budgets of one evaluation. Steps and memory decide the verdict; the wall clock only kills.
 struct EvaluationLimits {
@@ -38,6 +40,8 @@ struct EvaluationRequest {
     /// Of legality, timing, seed (the first input set alone), values (all input sets), stress.
     std::vector<std::string> tiers = {"legality", "timing", "values", "stress"};
     std::string shape = "full";  ///< "full" or "test": problem.yaml's shape / test_shape
+    /// Rows of each list of the predicted profile: 0 leaves the lists out, -1 gives all.
+    int profile_rows = kProfileRows;
     EvaluationLimits limits;
 };
 

@@ -75,6 +75,9 @@ Json json_of(const LedgerRow& row);
 Json json_of(const Experience& experience);
 Json json_of(const Candidate& candidate);
 Profile profile_from(const Json& json);
+/// The members of a profile beyond its figures; null where there are none.
+void add_detail(Json& json, const std::optional<ProfileDetail>& detail);
+std::optional<ProfileDetail> detail_from(const Json& json);
 EvaluationReply reply_from(const Json& json);
 LedgerRow ledger_from(const Json& json);
 Experience experience_from(const Json& json);

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "protocol/profile_detail.h"
+
 namespace accelopt::protocol {
 
 /// A predicted or measured profile. Names are neuron-profile's summary names (the columns of
@@ -36,6 +38,10 @@ struct Profile {
     std::optional<double> stream_roofline_ms;
     std::string confidence;  ///< "high", "medium", "low"; "" unknown
     std::vector<std::string> confidence_reasons;
+    /// How far a difference between two predictions of this confidence may be the model's own
+    /// error, as a fraction of the latency; absent where nothing is predicted.
+    std::optional<double> latency_uncertainty;
+    std::optional<ProfileDetail> detail;  ///< predicted profiles only
 };
 
 }  // namespace accelopt::protocol

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <map>
 
+#include "core/text.h"
 #include "report/format.h"
 #include "report/grid.h"
 
@@ -20,6 +22,57 @@ std::optional<double> latency_error(const EvaluationReply& reply) {
     const auto measured = reply.measured->latency;
     if (!predicted || !measured || *measured <= 0) return std::nullopt;
     return *predicted / *measured - 1;
+}
+
+/// The stream roofline over the measurement minus one: what a model has to beat.
+std::optional<double> roofline_error(const EvaluationReply& reply) {
+    if (!reply.profile || !reply.measured) return std::nullopt;
+    const auto roofline = reply.profile->stream_roofline_ms;
+    const auto measured = reply.measured->latency;
+    if (!roofline || !measured || *measured <= 0) return std::nullopt;
+    return *roofline / *measured - 1;
+}
+
+/// Mean of absolute errors.
+struct MeanError {
+    double sum = 0;
+    int count = 0;
+
+    void add(double error) {
+        sum += std::fabs(error);
+        ++count;
+    }
+    std::string percent() const {
+        return count > 0 ? fmt::format("{:.1f}", 100 * sum / count) : kUnknown;
+    }
+};
+
+/// Whether the confidence of the predictions means something.
+std::string confidence_lines(const std::map<std::string, MeanError>& by_confidence) {
+    std::string text;
+    for (const char* level : {"high", "medium", "low"}) {
+        const auto at = by_confidence.find(level);
+        if (at == by_confidence.end()) continue;
+        text += fmt::format("{}{} {} % ({})", text.empty() ? "" : ", ", level, at->second.percent(),
+                            at->second.count);
+    }
+    return text.empty() ? "" : "\nmean |error| by confidence: " + text + "\n";
+}
+
+/// Why predictions are not of high confidence, and for which problems.
+std::string reason_lines(const std::vector<EvaluationReply>& replies) {
+    std::map<std::string, std::vector<std::string>> problems;
+    for (const auto& reply : replies) {
+        if (!reply.profile) continue;
+        for (const auto& reason : reply.profile->confidence_reasons) {
+            problems[reason].push_back(reply.problem);
+        }
+    }
+    std::string text;
+    for (const auto& [reason, names] : problems) {
+        text += "  - " + reason + ": " + join(names, ", ") + "\n";
+    }
+    return text.empty() ? "" : "\nless than high confidence\n" + text;
 }
 
 std::string signed_percent(std::optional<double> fraction) {
@@ -45,6 +98,7 @@ std::vector<std::string> cells_of(const EvaluationReply& reply) {
             format_percent(profile.percent_of_peak),
             profile.bound.empty() ? kUnknown : profile.bound,
             profile.confidence.empty() ? kUnknown : profile.confidence,
+            format_percent(profile.latency_uncertainty),
             verdict(reply)};
 }
 
@@ -55,23 +109,26 @@ std::string render_bench(const std::vector<EvaluationReply>& replies, const std:
     grid.columns = {{"problem", false},  {"predicted ms", true},   {"measured ms", true},
                     {"error %", true},   {"lower bound ms", true}, {"roofline ms", true},
                     {"% of peak", true}, {"bound", false},         {"confidence", false},
-                    {"verified", false}};
-    double error_sum = 0;
-    int errors = 0;
+                    {"+- %", true},      {"verified", false}};
+    MeanError model;
+    MeanError roofline;
+    std::map<std::string, MeanError> by_confidence;
     for (const auto& reply : replies) {
         grid.rows.push_back(cells_of(reply));
         if (const auto error = latency_error(reply)) {
-            error_sum += std::fabs(*error);
-            ++errors;
+            model.add(*error);
+            by_confidence[reply.profile->confidence].add(*error);
         }
+        if (const auto error = roofline_error(reply)) roofline.add(*error);
     }
-    if (errors > 0) {
-        grid.rows.push_back({"mean |error|", "", "",
-                             fmt::format("{:.1f}", 100 * error_sum / errors), "", "", "", "", "",
-                             ""});
+    if (model.count > 0) {
+        grid.rows.push_back({"mean |error|", "", "", model.percent(), "", roofline.percent() + " %",
+                             "", "", "", "", ""});
         grid.last_row_is_total = true;
     }
-    return render_grid(grid, format);
+    std::string text = render_grid(grid, format);
+    if (format == "text") text += confidence_lines(by_confidence) + reason_lines(replies);
+    return text;
 }
 
 }  // namespace accelopt::report

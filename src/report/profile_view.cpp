@@ -8,14 +8,13 @@
 
 #include "report/format.h"
 #include "report/grid.h"
+#include "report/profile_detail_view.h"
 
 namespace accelopt::report {
 namespace {
 
 using protocol::EvaluationReply;
 using protocol::Profile;
-
-constexpr int kBarCells = 40;
 
 struct EngineFigure {
     const char* name;
@@ -47,32 +46,53 @@ constexpr ByteFigure kOperations[] = {
     {"of these transposes", &Profile::transpose_flops},
 };
 
-std::string bar(double share) {
-    const auto filled = static_cast<int>(std::lround(std::clamp(share, 0.0, 1.0) * kBarCells));
-    return std::string(static_cast<std::size_t>(filled), '#') +
-           std::string(static_cast<std::size_t>(kBarCells - filled), '.');
-}
-
-std::string heading(const EvaluationReply& reply) {
+std::string heading(const EvaluationReply& reply, const TerminalStyle& style) {
+    std::string verdict(to_string(reply.outcome));
+    if (!reply.reason.empty()) verdict += "/" + reply.reason;
+    const bool ok = reply.outcome == protocol::Outcome::kOk;
     std::string text =
-        fmt::format("{} on {}: {}", reply.problem, reply.target, to_string(reply.outcome));
-    if (!reply.reason.empty()) text += "/" + reply.reason;
+        coloured(fmt::format("{} on {}: ", reply.problem, reply.target), Colour::kBold, style) +
+        coloured(verdict, ok ? Colour::kGreen : Colour::kRed, style);
     if (!reply.tier.empty()) text += fmt::format(" (reached: {})", reply.tier);
     text += "\n";
-    if (!reply.source_sha256.empty()) {
-        text += fmt::format("  {:<16} {}\n", "kernel", reply.source_sha256.substr(0, 16));
-    }
-    if (!reply.machine.empty()) text += fmt::format("  {:<16} {}\n", "machine", reply.machine);
+    std::string identity;
+    if (!reply.source_sha256.empty()) identity = "kernel " + reply.source_sha256.substr(0, 16);
+    if (!reply.machine.empty())
+        identity += (identity.empty() ? "" : ", ") + ("machine " + reply.machine);
+    if (!identity.empty()) text += "  " + coloured(identity, Colour::kDim, style) + "\n";
     return text;
 }
 
-std::string latency_lines(const EvaluationReply& reply) {
+Colour confidence_colour(const std::string& confidence) {
+    if (confidence == "high") return Colour::kGreen;
+    return confidence == "medium" ? Colour::kYellow : Colour::kRed;
+}
+
+/// The line that says it all: latency, percent of peak, bound, confidence; then why not more.
+std::string summary_lines(const Profile& profile, const TerminalStyle& style) {
+    std::string text =
+        "\n" + coloured(format_ms(profile.latency) + " ms", Colour::kBold, style) + " predicted";
+    if (profile.percent_of_peak) {
+        text += fmt::format(", {} % of peak", format_percent(profile.percent_of_peak));
+    }
+    text += ", bound by " +
+            coloured(profile.bound.empty() ? kUnknown : profile.bound, Colour::kCyan, style);
+    const std::string confidence = profile.confidence.empty() ? kUnknown : profile.confidence;
+    text += ", confidence " + coloured(confidence, confidence_colour(confidence), style);
+    if (profile.latency_uncertainty) {
+        text += fmt::format(" (+- {:.0f} %)", 100 * *profile.latency_uncertainty);
+    }
+    text += "\n";
+    for (const auto& reason : profile.confidence_reasons) text += "  - " + reason + "\n";
+    return text;
+}
+
+std::string bound_lines(const EvaluationReply& reply) {
     const Profile& profile = *reply.profile;
     const auto line = [](const char* name, const std::string& value, const std::string& note) {
-        std::string text = fmt::format("  {:<16} {:>10}", name, value);
-        return (note.empty() ? text : text + "  " + note) + "\n";
+        return fmt::format("  {:<16} {:>10}  {}\n", name, value, note);
     };
-    std::string text = line("latency", format_ms(profile.latency), "ms, predicted");
+    std::string text = "\n";
     if (reply.measured && reply.measured->latency) {
         std::string note = "ms";
         if (profile.latency && *reply.measured->latency > 0) {
@@ -81,24 +101,26 @@ std::string latency_lines(const EvaluationReply& reply) {
         }
         text += line("measured", format_ms(reply.measured->latency), note);
     }
-    if (profile.lower_bound_ms) {
-        text += line("lower bound", format_ms(profile.lower_bound_ms),
-                     "ms, no honest kernel is faster");
-    }
+    text += line("lower bound", format_ms(profile.lower_bound_ms),
+                 profile.lower_bound_ms ? "ms, no honest kernel is faster"
+                                        : "no problem says what is needed");
     text += line("stream roofline", format_ms(profile.stream_roofline_ms),
                  "ms, busiest engine of the kernel as written");
-    if (profile.percent_of_peak) {
-        text += line("of peak", format_percent(profile.percent_of_peak), "%");
-    }
-    text += line("bound by", profile.bound.empty() ? kUnknown : profile.bound, "");
-    return text;
+    return text + roofline_lines(profile);
 }
 
-std::string engine_lines(const Profile& profile) {
-    std::string text = "\nengines, share of the time active\n";
+std::string engine_lines(const Profile& profile, const TerminalStyle& style) {
+    constexpr int kOtherColumns = 28;
+    const int cells = std::clamp(style.width - kOtherColumns, 10, 60);
+    std::string text =
+        "\n" + coloured("engines, share of the time active", Colour::kBold, style) + "\n";
     for (const auto& engine : kEngines) {
         const auto share = profile.*engine.share;
-        text += fmt::format("  {:<14} {} {:>6}{}\n", engine.name, bar(share.value_or(0)),
+        const std::string drawn = bar(share.value_or(0), cells);
+        const bool bound =
+            !profile.bound.empty() && std::string(engine.name).rfind(profile.bound, 0) == 0;
+        text += fmt::format("  {:<14} {} {:>6}{}\n", engine.name,
+                            bound ? coloured(drawn, Colour::kCyan, style) : drawn,
                             format_percent(share), share ? " %" : "");
     }
     return text;
@@ -166,24 +188,20 @@ std::string correctness_lines(const EvaluationReply& reply) {
     return text;
 }
 
-std::string confidence_lines(const Profile& profile) {
-    std::string text = fmt::format("\nconfidence in the prediction: {}\n",
-                                   profile.confidence.empty() ? kUnknown : profile.confidence);
-    for (const auto& reason : profile.confidence_reasons) text += "  - " + reason + "\n";
-    return text;
-}
-
 }  // namespace
 
-std::string profile_view(const EvaluationReply& reply, const std::string& kernel_name) {
-    std::string text = heading(reply);
+std::string profile_view(const EvaluationReply& reply, const ProfileViewOptions& options) {
+    std::string text = heading(reply, options.style);
     if (reply.profile) {
-        text += latency_lines(reply) + engine_lines(*reply.profile) + traffic_table(reply);
+        const Profile& profile = *reply.profile;
+        text += summary_lines(profile, options.style) + bound_lines(reply) +
+                engine_lines(profile, options.style) + line_table(profile, options) +
+                critical_path_table(profile, options) + tensor_table(profile, options) +
+                occupancy_lines(profile, options) + traffic_table(reply);
     }
     text += correctness_lines(reply);
-    if (reply.profile) text += confidence_lines(*reply.profile);
     for (const auto& diagnostic : reply.diagnostics) {
-        text += "\n" + protocol::render(diagnostic, kernel_name);
+        text += "\n" + protocol::render(diagnostic, options.kernel_name);
         if (text.back() != '\n') text += '\n';
     }
     return text;

@@ -15,6 +15,14 @@ namespace {
 using protocol::SampleStatus;
 using protocol::UnitKind;
 
+double uncertainty_of(const store::CandidateRow* row) {
+    if (row == nullptr || row->evaluation == nullptr || !row->evaluation->profile) return 0;
+    return row->evaluation->profile->latency_uncertainty.value_or(0);
+}
+
+/// Set behind a speed-up that may be a tie.
+constexpr const char* kTieMark = " ~";
+
 /// What one row of the summary says, as numbers.
 struct ProblemSummary {
     std::string problem;
@@ -33,6 +41,11 @@ struct ProblemSummary {
     std::optional<double> speedup() const {
         if (!baseline_ms() || !best_ms() || *best_ms() <= 0) return std::nullopt;
         return *baseline_ms() / *best_ms();
+    }
+    /// True when the model's own error may be as large as the gain.
+    bool is_tie() const {
+        const double margin = std::max(uncertainty_of(baseline), uncertainty_of(best));
+        return speedup() && best != baseline && *speedup() <= 1 + margin;
     }
 };
 
@@ -75,7 +88,7 @@ std::vector<std::string> cells_of(const ProblemSummary& summary) {
     return {summary.problem,
             format_ms(summary.baseline_ms()),
             format_ms(summary.best_ms()),
-            format_speedup(summary.speedup()),
+            format_speedup(summary.speedup()) + (summary.is_tie() ? kTieMark : ""),
             format_percent(percent_of_peak(summary.baseline)),
             format_percent(percent_of_peak(summary.best)),
             verified_cell(summary),
@@ -177,7 +190,12 @@ Grid summary_grid(const store::RunData& run) {
                     {"speed-up", true},       {"peak % before", true}, {"peak % after", true},
                     {"verified", false},      {"evaluations", true},   {"cost $", true},
                     {"failed samples", false}};
-    for (const auto& summary : summaries) grid.rows.push_back(cells_of(summary));
+    for (const auto& summary : summaries) {
+        grid.rows.push_back(cells_of(summary));
+        if (summary.is_tie()) {
+            grid.caption = "~ a gain within the uncertainty of the model: it may be a tie";
+        }
+    }
     if (!summaries.empty()) grid.rows.push_back(total_cells(summaries));
     grid.last_row_is_total = true;
     return grid;

@@ -43,10 +43,41 @@ const Sample* slowest(const std::vector<Sample>& samples) {
     return worst;
 }
 
-std::vector<Candidate> keep_fastest(std::vector<Candidate> pool, int beam) {
+double uncertainty_of(const std::optional<protocol::Profile>& profile) {
+    return profile ? profile->latency_uncertainty.value_or(0) : 0;
+}
+
+/// The model's own error between two kernels, as a fraction; 0 where ties are not asked for.
+double tie_margin(const CampaignOptions& options, const std::optional<protocol::Profile>& a,
+                  const std::optional<protocol::Profile>& b) {
+    if (options.tie != "uncertainty") return 0;
+    return std::max(uncertainty_of(a), uncertainty_of(b));
+}
+
+/// Among kernels that the model cannot tell from the fastest of them, the surest prediction comes
+/// first: `pool` is sorted by latency and cut into such groups from the front.
+void order_ties(const CampaignOptions& options, std::vector<Candidate>& pool) {
+    if (options.tie != "uncertainty") return;
+    for (auto first = pool.begin(); first != pool.end();) {
+        auto last = std::next(first);
+        while (last != pool.end() &&
+               last->latency_ms <=
+                   first->latency_ms * (1 + tie_margin(options, first->profile, last->profile))) {
+            ++last;
+        }
+        std::stable_sort(first, last, [](const Candidate& a, const Candidate& b) {
+            return uncertainty_of(a.profile) < uncertainty_of(b.profile);
+        });
+        first = last;
+    }
+}
+
+std::vector<Candidate> keep_fastest(const CampaignOptions& options, std::vector<Candidate> pool) {
     std::stable_sort(pool.begin(), pool.end(), [](const Candidate& a, const Candidate& b) {
         return a.latency_ms < b.latency_ms;
     });
+    order_ties(options, pool);
+    const int beam = options.beam;
     std::vector<Candidate> kept;
     std::set<std::string> hashes;
     for (auto& candidate : pool) {
@@ -121,7 +152,7 @@ std::vector<Candidate> select_candidates(const CampaignOptions& options,
     }
     if (paper || options.elitist) pool.insert(pool.end(), beam.begin(), beam.end());
     if (pool.empty()) return beam;
-    return keep_fastest(std::move(pool), options.beam);
+    return keep_fastest(options, std::move(pool));
 }
 
 std::vector<Experience> select_pairs(const CampaignOptions& options, int round,
@@ -134,8 +165,12 @@ std::vector<Experience> select_pairs(const CampaignOptions& options, int round,
         const Sample* best = fastest(outcome.results[i].samples);
         if (!best) continue;
         const double best_speedup = *best->speedup;
+        // A difference that may be the model's own error teaches nothing.
+        const auto tie_limit = [&](const Sample& sample) {
+            return 1 + tie_margin(options, unit.candidate.profile, sample.evaluation->profile);
+        };
         if (best_speedup > 1) {
-            if (best_speedup > options.positive_threshold) {
+            if (best_speedup > std::max(options.positive_threshold, tie_limit(*best))) {
                 positives.push_back({best_speedup, pair_of(unit, *best, true, round)});
             }
             continue;
@@ -145,7 +180,7 @@ std::vector<Experience> select_pairs(const CampaignOptions& options, int round,
         // slowest one, the paper's algorithm the fastest.
         const Sample* kept =
             options.variant == "paper" ? best : slowest(outcome.results[i].samples);
-        if (*kept->speedup < negative_limit) {
+        if (*kept->speedup < std::min(negative_limit, 1 / tie_limit(*kept))) {
             negatives.push_back({*kept->speedup, pair_of(unit, *kept, false, round)});
         }
     }

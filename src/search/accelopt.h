@@ -22,14 +22,16 @@ struct RoundOutcome {
 /// paper: the fastest `beam` of all verified samples and the current beam.
 /// `elitist` adds the current beam to the repository pool. In every variant one kernel (by
 /// normalised hash) holds at most one place: published runs could hold copies. An empty pool keeps
-/// the current beam.
+/// the current beam. With `tie: uncertainty` kernels whose latencies the model cannot tell apart
+/// are ordered by how sure their predictions are.
 std::vector<protocol::Candidate> select_candidates(const CampaignOptions& options,
                                                    const std::vector<protocol::Candidate>& beam,
                                                    const RoundOutcome& round);
 
 /// Chooses slow-fast pairs (papers.md section 1, "Slow-fast pairs"): at most top_k items without
 /// title and text, positives (fastest first, at most top_k/2) before negatives (slowest first).
-/// A pair of kernels appears once.
+/// A pair of kernels appears once. With `tie: uncertainty` a pair must also differ by more than the
+/// uncertainty of its predictions.
 std::vector<protocol::Experience> select_pairs(const CampaignOptions& options, int round,
                                                const RoundOutcome& outcome);
 

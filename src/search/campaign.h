@@ -18,6 +18,9 @@ struct CampaignOptions {
     int samples = 2;
     int rounds = 16;
     bool elitist = false;
+    /// "none": any lower latency is faster, as in the published programs. "uncertainty": latencies
+    /// within the uncertainty of their predictions are equal.
+    std::string tie = "none";
     std::string memory_scope = "problem";  ///< or "campaign"
     int top_k = 8;
     int capacity = 16;

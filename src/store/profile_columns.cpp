@@ -51,6 +51,7 @@ constexpr NumberFigure kNumberFigures[] = {
     {"percent_of_peak", &Profile::percent_of_peak},
     {"lower_bound_ms", &Profile::lower_bound_ms},
     {"stream_roofline_ms", &Profile::stream_roofline_ms},
+    {"latency_uncertainty", &Profile::latency_uncertainty},
 };
 
 std::vector<ProfileRow> profile_rows(const std::vector<CandidateRow>& evaluated) {

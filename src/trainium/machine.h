@@ -50,6 +50,7 @@ struct Machine {
     int dma_queues = 0;
     double dma_queue_bytes_per_ns = 0;
     double dma_descriptor_ns = 0;
+    double dma_descriptor_min_ns = 0;
     double dma_fixed_ns = 0;
     int dma_rows_per_queue = 0;
     double dma_far_stride_bytes = 0;
@@ -61,14 +62,21 @@ struct Machine {
     int engine_window = 0;
     int dma_window = 0;
     int rotation_extra_buffers = 0;
+    int psum_reserved_banks = 0;  ///< left to the oldest instruction by those that overtake it
     // Compiler
     std::int64_t hoist_partition_bytes = 0;     ///< SBUF-fit test of hoisted arrays
+    double hoist_spilled_gain = 0;              ///< above: hoisted and spilled all the same
     std::int64_t resident_partition_bytes = 0;  ///< above: streamed or spilled
+    std::int64_t working_partition_bytes = 0;   ///< SBUF that tiles can fill at the same time
     std::int64_t psum_temporary_bytes = 0;      ///< largest temporary moved to PSUM
     int psum_temporary_min_elements = 0;        ///< smaller temporaries stay in SBUF
     int stream_reuse_instructions = 0;      ///< a re-loaded slice is reused within this distance
     std::int64_t identity_bytes = 0;        ///< implicit identity load of nl.matmul
     double peak_flops_bandwidth_ratio = 0;  ///< as neuron-profile prints it
+    // Honesty: fractions of the latency by the confidence of a prediction
+    double uncertainty_high = 0;
+    double uncertainty_medium = 0;
+    double uncertainty_low = 0;
 };
 
 }  // namespace accelopt::trainium

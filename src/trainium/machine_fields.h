@@ -61,6 +61,7 @@ inline constexpr std::array kMachineFields{
     MachineField{"dma_queues", &Machine::dma_queues},
     MachineField{"dma_queue_bytes_per_ns", &Machine::dma_queue_bytes_per_ns},
     MachineField{"dma_descriptor_ns", &Machine::dma_descriptor_ns, true},
+    MachineField{"dma_descriptor_min_ns", &Machine::dma_descriptor_min_ns, true},
     MachineField{"dma_fixed_ns", &Machine::dma_fixed_ns, true},
     MachineField{"dma_rows_per_queue", &Machine::dma_rows_per_queue},
     MachineField{"dma_far_stride_bytes", &Machine::dma_far_stride_bytes},
@@ -71,13 +72,19 @@ inline constexpr std::array kMachineFields{
     MachineField{"engine_window", &Machine::engine_window},
     MachineField{"dma_window", &Machine::dma_window},
     MachineField{"rotation_extra_buffers", &Machine::rotation_extra_buffers, true},
+    MachineField{"psum_reserved_banks", &Machine::psum_reserved_banks, true},
     MachineField{"hoist_partition_bytes", &Machine::hoist_partition_bytes, true},
+    MachineField{"hoist_spilled_gain", &Machine::hoist_spilled_gain, true},
     MachineField{"resident_partition_bytes", &Machine::resident_partition_bytes},
+    MachineField{"working_partition_bytes", &Machine::working_partition_bytes},
     MachineField{"psum_temporary_bytes", &Machine::psum_temporary_bytes, true},
     MachineField{"psum_temporary_min_elements", &Machine::psum_temporary_min_elements, true},
     MachineField{"stream_reuse_instructions", &Machine::stream_reuse_instructions, true},
     MachineField{"identity_bytes", &Machine::identity_bytes, true},
     MachineField{"peak_flops_bandwidth_ratio", &Machine::peak_flops_bandwidth_ratio},
+    MachineField{"uncertainty_high", &Machine::uncertainty_high, true},
+    MachineField{"uncertainty_medium", &Machine::uncertainty_medium, true},
+    MachineField{"uncertainty_low", &Machine::uncertainty_low, true},
 };
 
 /// True when the field holds a whole number (int or int64 member).

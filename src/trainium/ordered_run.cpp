@@ -69,8 +69,9 @@ OrderedRun::OrderedRun(const nki::Program& program, const CompiledKernel& kernel
         }
     }
     const auto count = static_cast<std::int32_t>(program.operations.size());
+    const std::vector<char> implicit = implicit_fills(program);
     for (std::int32_t i = 0; i < count; ++i) {
-        if (!is_implicit_fill(program, i) || prepares_next(program, i)) continue;
+        if (implicit[static_cast<std::size_t>(i)] == 0 || prepares_next(program, i)) continue;
         const auto found = tile_of.find(key(program.operations[i].dst));
         if (found != tile_of.end()) fills_[found->second].push_back(i);
     }
@@ -187,8 +188,7 @@ void OrderedRun::perform(std::int32_t node, Fingerprint* fingerprint) {
     } else if (!performs_operation(instruction)) {
         broadcast_part(node);
     } else {
-        if (instruction.operation > 0 && is_implicit_fill(program_, instruction.operation - 1) &&
-            prepares_next(program_, instruction.operation - 1)) {
+        if (instruction.operation > 0 && prepares_next(program_, instruction.operation - 1)) {
             Operation fill = program_.operations[instruction.operation - 1];
             rename(fill.dst, instruction.dst.tile, node);
             executor_.run(fill);
@@ -269,6 +269,12 @@ void OrderedRun::broadcast_part(std::int32_t node) {
     op.mask.push_back(within(weight, 0, first + instruction.n - 1, -1));
     const bool to_psum = instruction.op == StreamOp::kBroadcastMatmul;
     const std::int32_t psum = to_psum ? instruction.dst.tile : instruction.src[0].tile;
+    if (to_psum && kernel_.stream.tiles[psum].tensor >= 0) {  // read where the array left it
+        rename(op.src[0], instruction.src[0].tile, node);
+        rename(op.dst, psum, node);
+        executor_.run(op);
+        return;
+    }
     View part = op.dst;
     part.tensor = layout_of(kernel_.stream.tiles[psum]);
     part.block = life_of(node, psum);

@@ -1,5 +1,10 @@
 #include "trainium/passes.h"
 
+#include <algorithm>
+#include <iterator>
+
+#include "trainium/timing_costs.h"
+
 namespace accelopt::trainium {
 
 void remove_dead_code(Stream& stream) {
@@ -20,13 +25,39 @@ void remove_dead_code(Stream& stream) {
     instructions.resize(out);
 }
 
-void compile(Stream& stream, const Machine& machine, Mechanisms mechanisms) {
+namespace {
+
+/// Returns whether an array was left as written because it would not fit SBUF.
+bool run_passes(Stream& stream, const Machine& machine, Mechanisms mechanisms, bool spilled) {
     const auto on = [&](Mechanism mechanism) { return mechanisms.has(mechanism); };
-    if (on(Mechanism::kMergeValues)) merge_values(stream, machine);
+    bool left_out = false;
+    if (on(Mechanism::kMergeValues)) left_out = merge_values(stream, machine, spilled);
     if (on(Mechanism::kDeadCode)) remove_dead_code(stream);
     if (on(Mechanism::kStreamLoads)) stream_large_loads(stream, machine);
+    if (on(Mechanism::kFoldCopies)) fold_copies(stream);
+    if (on(Mechanism::kPsumBroadcasts)) read_broadcasts_from_psum(stream);
     if (on(Mechanism::kPsumTemporaries)) move_temporaries_to_psum(stream, machine);
     if (on(Mechanism::kSpills)) insert_spills(stream, machine);
+    return left_out;
+}
+
+double busiest_ns(const Stream& stream, const Machine& machine) {
+    const BusyTimes busy = busy_times(stream, machine);
+    return *std::max_element(std::begin(busy.unit_ns), std::end(busy.unit_ns));
+}
+
+}  // namespace
+
+void compile(Stream& stream, const Machine& machine, Mechanisms mechanisms) {
+    Stream hoisted;
+    const bool choose = mechanisms.has(Mechanism::kHoistSpilled) &&
+                        mechanisms.has(Mechanism::kMergeValues) &&
+                        mechanisms.has(Mechanism::kSpills);
+    if (choose) hoisted = stream;
+    if (!run_passes(stream, machine, mechanisms, false) || !choose) return;
+    run_passes(hoisted, machine, mechanisms, true);
+    const double gain = 1 - busiest_ns(hoisted, machine) / busiest_ns(stream, machine);
+    if (gain > machine.hoist_spilled_gain) stream = std::move(hoisted);
 }
 
 }  // namespace accelopt::trainium

@@ -14,8 +14,9 @@ namespace accelopt::trainium {
 /// compared but never merged itself: what only fed merged copies dies in remove_dead_code.
 /// Buffers that are rewritten, accumulated into or updated in place keep every instruction, and so
 /// do implicit transposes of nl.matmul. An array whose merged tiles would hold more than
-/// `hoist_partition_bytes` at once is left as written, with the producers that feed it.
-void merge_values(Stream& stream, const Machine& machine);
+/// `hoist_partition_bytes` at once is left as written, with the producers that feed it, unless
+/// `spilled` says that it may be hoisted all the same. Returns whether something was left out.
+bool merge_values(Stream& stream, const Machine& machine, bool spilled = false);
 
 /// Removes instructions whose result nothing reads.
 void remove_dead_code(Stream& stream);
@@ -23,6 +24,14 @@ void remove_dead_code(Stream& stream);
 /// Re-loads arrays that are only ever loaded and whose tiles would hold more than
 /// `resident_partition_bytes` at once: each use burst of a slice gets its own load.
 void stream_large_loads(Stream& stream, const Machine& machine);
+
+/// Takes the work from copies of the whole result of an activation, casts or not: ScalarE casts on
+/// write, and the compiler lets it write the copy as well. What is left is an issue.
+void fold_copies(Stream& stream);
+
+/// Leaves a partition broadcast of at most one PSUM bank in PSUM when its only reader is an
+/// instruction of VectorE or ScalarE: saves the copy, and VectorE's second SBUF read.
+void read_broadcasts_from_psum(Stream& stream);
 
 /// Moves temporaries of ScalarE, used once by a tensor_tensor whose other operand is in SBUF, to
 /// PSUM (at most `psum_temporary_bytes` each, one per tensor_tensor): halves that instruction.

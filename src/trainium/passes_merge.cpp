@@ -89,12 +89,15 @@ class Numbering {
         std::uint64_t key = mix(definition_[t], static_cast<std::uint64_t>(tile.buffer));
         key = mix(key, static_cast<std::uint64_t>(tile.partition_bytes));
         const auto [it, added] = values_.try_emplace(key, t);
-        if (added) return;
-        value_[t] = it->second;
-        if (facts_[t].mergeable) {
-            merging.canonical[t] = it->second;
-            merging.absorbed[it->second] = true;
+        if (!added) value_[t] = it->second;
+        std::int32_t same = added ? -1 : it->second;
+        if (!facts_[t].mergeable) {  // arithmetic: only what a loop computes again
+            const auto again = invariants_.try_emplace(mix(key, tile.site), t);
+            same = again.second ? -1 : again.first->second;
         }
+        if (same < 0) return;
+        merging.canonical[t] = same;
+        merging.absorbed[same] = true;
     }
 
     /// Equal signatures compute equal values; an instruction that must stay alone gets its own.
@@ -121,6 +124,7 @@ class Numbering {
     std::vector<std::uint64_t> definition_;  ///< ordered hash of the writes so far
     std::vector<std::int32_t> seen_;
     std::unordered_map<std::uint64_t, std::int32_t> values_;
+    std::unordered_map<std::uint64_t, std::int32_t> invariants_;  ///< the same, per site
     std::uint64_t unique_ = 0x5bd1e995'00000000ULL;
 };
 
@@ -173,14 +177,19 @@ bool ban_oversized(const Stream& stream, const Merging& merging, std::int64_t ca
 
 }  // namespace
 
-void merge_values(Stream& stream, const Machine& machine) {
+bool merge_values(Stream& stream, const Machine& machine, bool spilled) {
     const std::vector<TileFacts> facts = collect_facts(stream);
     std::vector<bool> banned(stream.sites, false);
+    bool left_out = false;
     for (int round = 0; round < kMaxRounds; ++round) {
         const Merging merging = Numbering(stream, facts, banned).run();
-        if (!ban_oversized(stream, merging, machine.hoist_partition_bytes, banned))
-            return apply(stream, merging);
+        if (spilled || !ban_oversized(stream, merging, machine.hoist_partition_bytes, banned)) {
+            apply(stream, merging);
+            break;
+        }
+        left_out = true;
     }
+    return left_out;
 }
 
 }  // namespace accelopt::trainium

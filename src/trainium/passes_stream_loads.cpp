@@ -95,7 +95,9 @@ class Streaming {
         const std::int32_t rows = std::max(1, use.partition_hi - use.partition_lo);
         load.rows = rows;
         load.bytes = std::int64_t{rows} * row_bytes;
-        load.run_bytes = std::min<std::int64_t>(load.run_bytes, rows > 1 ? row_bytes : load.bytes);
+        const std::int64_t most = rows > 1 ? row_bytes : load.bytes;
+        load.run_bytes = std::min(load.run_bytes, most);
+        load.row_bytes = std::min(load.row_bytes, most);
         const auto tile = static_cast<std::int32_t>(stream_.tiles.size());
         stream_.tiles.push_back({.rotates = false,
                                  .partition_bytes = row_bytes,

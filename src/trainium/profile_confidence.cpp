@@ -55,4 +55,11 @@ Confidence judge(const Counters& counters, const BusyTimes& busy,
     return confidence;
 }
 
+std::optional<double> uncertainty(const std::string& level, const Machine& machine) {
+    if (level == "high") return machine.uncertainty_high;
+    if (level == "medium") return machine.uncertainty_medium;
+    if (level == "low") return machine.uncertainty_low;
+    return std::nullopt;
+}
+
 }  // namespace accelopt::trainium

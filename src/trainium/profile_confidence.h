@@ -1,8 +1,10 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "trainium/machine.h"
 #include "trainium/stream_counters.h"
 #include "trainium/timing_costs.h"
 #include "trainium/timing_simulate.h"
@@ -20,5 +22,9 @@ struct Confidence {
 /// DMA rule, and engines that no measured kernel uses.
 Confidence judge(const Counters& counters, const BusyTimes& busy,
                  const SimulationResult& simulation);
+
+/// How far two predictions of this confidence may differ by the model's own error, as a fraction;
+/// nullopt for a level that is none of the three.
+std::optional<double> uncertainty(const std::string& level, const Machine& machine);
 
 }  // namespace accelopt::trainium

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <unordered_map>
+#include <vector>
 
 #include "core/error.h"
 #include "trainium/stream_access.h"
@@ -125,7 +126,10 @@ StreamOp stream_op(Opcode opcode) {
 class Lowering {
   public:
     Lowering(const nki::Program& program, const Machine& machine)
-        : program_(program), machine_(machine) {}
+        : program_(program),
+          machine_(machine),
+          fills_(implicit_fills(program)),
+          first_block_(program.tensors.size(), -1) {}
 
     Stream run() {
         const auto count = static_cast<std::int32_t>(program_.operations.size());
@@ -146,7 +150,9 @@ class Lowering {
     }
 
   private:
-    bool is_nothing(std::int32_t index) const { return is_implicit_fill(program_, index); }
+    bool is_nothing(std::int32_t index) const {
+        return fills_[static_cast<std::size_t>(index)] != 0;
+    }
 
     const nki::Tensor& tensor(const View& view) const {
         const auto index = static_cast<std::size_t>(view.tensor);
@@ -179,8 +185,8 @@ class Lowering {
         const std::int64_t block = t.buffer == nki::Buffer::kHbm ? 0 : std::int64_t{view.block};
         const auto key = std::pair(view.tensor, block);
         if (last_tile_ >= 0 && last_key_ == key) return alias_[last_tile_];
-        const auto [it, added] = tiles_.try_emplace(key, 0);
-        if (added) {
+        std::int32_t& id = tile_id(t, view.tensor, block);
+        if (id < 0) {
             Tile tile;
             tile.buffer = t.buffer;
             tile.read_only =
@@ -194,11 +200,26 @@ class Lowering {
                     narrow32(std::max<std::int64_t>(4, t.free_elements * nki::size_of(t.dtype)));
                 tile.partitions = narrow32(t.partitions);
             }
-            it->second = add_tile(tile);
+            id = add_tile(tile);
         }
         last_key_ = key;
-        last_tile_ = it->second;
-        return alias_[it->second];
+        last_tile_ = id;
+        return alias_[id];
+    }
+
+    /// The place of a tile's number, -1 until it has one: by block in a table as long as tensors
+    /// and table are of common sizes, else in a map.
+    std::int32_t& tile_id(const nki::Tensor& tensor, nki::TensorId id, std::int64_t block) {
+        constexpr std::int64_t kMostBlocks = 4096;
+        constexpr std::size_t kLongestTable = std::size_t{1} << 24;
+        std::int32_t& first = first_block_[static_cast<std::size_t>(id)];
+        if (first < 0 && tensor.blocks <= kMostBlocks && table_.size() < kLongestTable) {
+            first = static_cast<std::int32_t>(table_.size());
+            table_.resize(table_.size() + static_cast<std::size_t>(tensor.blocks), -1);
+        }
+        if (first < 0 || block < 0 || block >= tensor.blocks)
+            return tiles_.try_emplace(std::pair(id, block), -1).first->second;
+        return table_[static_cast<std::size_t>(first + block)];
     }
 
     Operand operand(const View& view) {
@@ -233,8 +254,7 @@ class Lowering {
         out.onezero = (op.stationary_onezero && has_four_bytes(op.src[0])) ||
                       (op.moving_onezero && op.sources > 1 && has_four_bytes(op.src[1]));
         // An operation that fills what its mask leaves out writes all of that.
-        const bool fills = index_ > 0 && is_implicit_fill(program_, index_ - 1) &&
-                           prepares_next(program_, index_ - 1);
+        const bool fills = index_ > 0 && prepares_next(program_, index_ - 1);
         out.dst = operand(fills ? program_.operations[index_ - 1].dst : op.dst);
         const int sources = std::min<int>(op.sources, static_cast<int>(op.src.size()));
         for (int s = 0; s < sources; ++s) add_source(out, operand(op.src[s]));
@@ -286,6 +306,7 @@ class Lowering {
         out.rows = narrow32(counts[0]);
         out.bytes = elements * size;
         out.run_bytes = elements / std::max<std::int64_t>(1, counts[0]) * size;
+        out.row_bytes = out.run_bytes;
         out.stride_bytes = 0;
     }
 
@@ -322,6 +343,35 @@ class Lowering {
         if (op.sources > 0) out.read_bytes = narrow32(n * nki::size_of(tensor(op.src[0]).dtype));
         const std::int64_t written = out.op == StreamOp::kReduce ? op.dst.free_count() : n;
         out.write_bytes = narrow32(written * nki::size_of(tensor(op.dst).dtype));
+        out.work = work(op);
+        if (op.opcode == Opcode::kReduce && op.implicit) {
+            // The reduction of an activation or a tensor_scalar_reduce happens on the way; what is
+            // left is to write the result.
+            out.n = 0;
+            out.read_bytes = 0;
+        }
+    }
+
+    /// The special prices of nki.isa ("Estimated instruction cost").
+    float work(const Operation& op) const {
+        const auto half = [&](const View& view) {
+            return tensor(view).dtype == nki::DType::kBFloat16;
+        };
+        switch (op.opcode) {
+            case Opcode::kReduce:
+                if ((op.op0 == nki::AluOp::kAdd || op.op0 == nki::AluOp::kMax) && half(op.src[0]) &&
+                    half(op.dst))
+                    return 0.5F;
+                return 1;
+            case Opcode::kMemset: {
+                const bool zero = !op.operand0.vector && op.operand0.immediate == 0;
+                return zero && nki::size_of(tensor(op.dst).dtype) == 2 ? 0.5F : 1;
+            }
+            case Opcode::kBnAggr:
+                return 13.0F / 3;
+            default:
+                return 1;
+        }
     }
 
     /// A descriptor is contiguous on both sides; the bytes are those of the HBM side.
@@ -330,6 +380,7 @@ class Lowering {
         const std::int64_t rows = counts[0];
         out.rows = narrow32(rows);
         std::int64_t run = -1;
+        std::int64_t row = -1;
         for (const View* view : {&op.src[0], &op.dst}) {
             const nki::Tensor& t = tensor(*view);
             const int size = nki::size_of(t.dtype);
@@ -337,14 +388,21 @@ class Lowering {
             const std::int64_t side = contiguous_bytes(*view, counts, hbm ? 0 : 1, size);
             run = run < 0 ? side : std::min(run, side);
             if (hbm) {
+                row = row < 0 ? side : std::min(row, side);
                 out.bytes = elements * size;
                 out.stride_bytes =
                     std::max(out.stride_bytes, largest_stride_bytes(*view, counts, size));
             }
         }
         if (out.bytes == 0) out.bytes = elements * nki::size_of(tensor(op.dst).dtype);
-        if (rows > 1) run = std::min(run, std::max<std::int64_t>(1, out.bytes / rows));
+        if (row < 0) row = run;
+        if (rows > 1) {
+            const std::int64_t partition = std::max<std::int64_t>(1, out.bytes / rows);
+            run = std::min(run, partition);
+            row = std::min(row, partition);
+        }
         out.run_bytes = std::max<std::int64_t>(1, run);
+        out.row_bytes = std::max<std::int64_t>(out.run_bytes, row);
         out.single_elements = elements > rows && !shares_run(op.src[0], op.dst, counts);
     }
 
@@ -361,7 +419,7 @@ class Lowering {
             load.op = StreamOp::kLoad;
             load.bytes = machine_.identity_bytes;
             load.rows = rows;
-            load.run_bytes = load.stride_bytes = std::max(1, row_bytes);
+            load.run_bytes = load.row_bytes = load.stride_bytes = std::max(1, row_bytes);
             load.dst = {identity_tile_, 0, rows, 0, row_bytes, 1};
             add_source(load, {hbm, 0, rows, 0, row_bytes, 1});
             emit(load);
@@ -459,7 +517,10 @@ class Lowering {
 
     const nki::Program& program_;
     const Machine& machine_;
+    const std::vector<char> fills_;  ///< implicit_fills()
     Stream stream_;
+    std::vector<std::int32_t> first_block_;  ///< per tensor: into table_; -1: not there
+    std::vector<std::int32_t> table_;        ///< tiles by tensor and block; -1: none yet
     std::unordered_map<std::pair<nki::TensorId, std::int64_t>, std::int32_t, KeyHash> tiles_;
     std::unordered_map<std::int64_t, std::int32_t> sites_;
     std::unordered_map<std::uint64_t, std::int32_t> broadcasts_;
@@ -475,42 +536,42 @@ class Lowering {
 
 }  // namespace
 
-namespace {
+namespace {}  // namespace
 
-/// True when an instruction reads the tile that operation `index` fills before one writes it: what
-/// accumulates into PSUM overwrites what was there, anything else needs the zeros.
-bool is_read_first(const nki::Program& program, std::int32_t index) {
-    const View& filled = program.operations[index].dst;
-    const auto same = [&](const View& view) {
-        return view.tensor == filled.tensor && view.block == filled.block;
+std::vector<char> implicit_fills(const nki::Program& program) {
+    const auto key = [](const View& view) {
+        return static_cast<std::uint64_t>(view.tensor) << 36 ^
+               static_cast<std::uint64_t>(view.block);
     };
-    for (auto i = static_cast<std::size_t>(index) + 1; i < program.operations.size(); ++i) {
+    // Backwards: whether the next operation that touches a tile of PSUM reads it.
+    std::unordered_map<std::uint64_t, bool> read_next;
+    const auto touch = [&](const View& view, bool read) {
+        if (program.tensors[view.tensor].buffer == nki::Buffer::kPsum) read_next[key(view)] = read;
+    };
+    std::vector<char> fills(program.operations.size(), 0);
+    for (std::size_t i = program.operations.size(); i-- > 0;) {
         const Operation& op = program.operations[i];
-        for (int s = 0; s < op.sources; ++s) {
-            if (same(op.src[s])) return true;
+        if (op.opcode == Opcode::kMemset && op.implicit) {
+            const auto next = read_next.find(key(op.dst));
+            const bool overwritten = next == read_next.end() || !next->second;
+            const bool psum = program.tensors[op.dst.tensor].buffer == nki::Buffer::kPsum;
+            fills[i] =
+                prepares_next(program, static_cast<std::int32_t>(i)) || (psum && overwritten);
         }
-        for (const auto* scalar : {&op.scale, &op.bias, &op.operand0, &op.operand1}) {
-            if (scalar->vector && same(scalar->view)) return true;
-        }
-        if (same(op.dst)) return false;
+        touch(op.dst, false);
+        for (int s = 0; s < op.sources; ++s) touch(op.src[s], true);
+        for (const auto* scalar : {&op.scale, &op.bias, &op.operand0, &op.operand1})
+            if (scalar->vector) touch(scalar->view, true);
     }
-    return false;
-}
-
-}  // namespace
-
-bool is_implicit_fill(const nki::Program& program, std::int32_t index) {
-    const Operation& op = program.operations[index];
-    if (op.opcode != Opcode::kMemset || !op.implicit) return false;
-    if (prepares_next(program, index)) return true;
-    return program.tensors[op.dst.tensor].buffer == nki::Buffer::kPsum &&
-           !is_read_first(program, index);
+    return fills;
 }
 
 bool prepares_next(const nki::Program& program, std::int32_t index) {
     const auto next = static_cast<std::size_t>(index) + 1;
     if (next >= program.operations.size()) return false;
-    const View& filled = program.operations[index].dst;
+    const Operation& fill = program.operations[index];
+    if (fill.opcode != Opcode::kMemset || !fill.implicit) return false;
+    const View& filled = fill.dst;
     const Operation& op = program.operations[next];
     return op.dst.tensor == filled.tensor && op.dst.block == filled.block && !op.accumulate &&
            op.opcode != Opcode::kMemset && op.line == program.operations[index].line;

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,11 @@ namespace accelopt::trainium {
 /// The functional units that execute instructions. DMA is 16 queues behind one face.
 enum class Unit : std::uint8_t { kPe, kAct, kDve, kPool, kDma };
 inline constexpr int kUnits = 5;
+/// "PE", "ACT", "DVE", "Pool" or "DMA": the names that profiles use.
+constexpr std::string_view unit_name(Unit unit) {
+    constexpr std::string_view kNames[kUnits] = {"PE", "ACT", "DVE", "Pool", "DMA"};
+    return kNames[static_cast<int>(unit)];
+}
 
 /// What an instruction of the stream is. Opcodes of the language that cost the same share a kind.
 enum class StreamOp : std::uint8_t {
@@ -82,11 +88,13 @@ struct Instruction {
     std::int32_t k = 0;  ///< matmul: contraction rows, stationary and moving columns
     std::int32_t m = 0;
     std::int32_t n = 0;             ///< elementwise: active free elements per partition
+    float work = 1;                 ///< elementwise: cycles per element, over the usual of its op
     std::int32_t read_bytes = 0;    ///< per partition, first operand
     std::int32_t write_bytes = 0;   ///< per partition, result
     std::int32_t rows = 0;          ///< DMA: partitions moved
     std::int64_t bytes = 0;         ///< DMA: moved after masks
     std::int64_t run_bytes = 0;     ///< DMA: contiguous on both sides
+    std::int64_t row_bytes = 0;     ///< DMA: contiguous in HBM, of one partition; >= run_bytes
     std::int64_t stride_bytes = 0;  ///< DMA: largest HBM stride between elements
     std::uint64_t definition = 0;  ///< hash of everything but the operands: opcode, immediates, ...
     Operand dst;
@@ -131,11 +139,11 @@ struct Stream {
 /// Masks shorten DMAs and elementwise work, not matmuls.
 Stream lower(const nki::Program& program, const Machine& machine);
 
-/// True for a fill that the front end made and that costs no instruction: products overwrite what
-/// PSUM held, and some operations fill what their mask leaves out. Zeros in PSUM that are read
-/// before anything is accumulated into them do cost one.
-bool is_implicit_fill(const nki::Program& program, std::int32_t index);
-/// True when an implicit fill belongs to the operation after it.
+/// By operation, not 0 for a fill that the front end made and that costs no instruction: products
+/// overwrite what PSUM held, and some operations fill what their mask leaves out. Zeros in PSUM
+/// that are read before anything is accumulated into them do cost one.
+std::vector<char> implicit_fills(const nki::Program& program);
+/// True for a fill of the front end's that belongs to the operation after it.
 bool prepares_next(const nki::Program& program, std::int32_t index);
 
 /// Mixes `value` into `hash`: the combiner of access, definition and value-numbering hashes.

@@ -5,6 +5,8 @@ namespace {
 
 /// Times that differ by less are the same instant of a simulation.
 constexpr double kSameInstant_ns = 1e-6;
+/// The same where one of them comes from a span, which keeps durations as floats.
+constexpr double kFloatInstant_ns = 0.05;
 
 }  // namespace
 
@@ -24,11 +26,14 @@ void TimelineRecorder::enable(std::int32_t node, std::int32_t by, Wait wait, dou
     Enabled& enabled = enabled_[node];
     // A join is done with the last instruction that it stands for.
     if (by >= schedule_.instructions) by = enabled_[by].by;
-    enabled = {now_ns, by, by < 0 ? Wait::kNothing : wait};
+    enabled.at_ns = now_ns;
+    enabled.by = by;
+    enabled.wait = by < 0 ? Wait::kNothing : wait;
 }
 
 void TimelineRecorder::give(std::int32_t allocation, double now_ns) {
     timeline_->memory[allocation].given_ns = now_ns;
+    if (schedule_.allocations[allocation].psum) return;  // see start()
     const std::int32_t user = schedule_.allocations[allocation].first_user;
     if (now_ns > enabled_[user].at_ns) enable(user, last_freed_by_, Wait::kMemory, now_ns);
 }
@@ -38,16 +43,23 @@ void TimelineRecorder::start(std::int32_t node, Unit unit, double now_ns, double
     InstructionSpan& span = timeline_->spans[node];
     const Enabled& enabled = enabled_[node];
     span.start_ns = now_ns;
-    span.busy_ns = static_cast<float>(busy_ns);
+    span.busy_ns = span.work_ns = static_cast<float>(busy_ns);
     span.result_ns = static_cast<float>(result_ns);
     span.unit = unit;
     span.waited_for = enabled.by;
     span.wait = enabled.wait;
     std::int32_t& last = last_on_engine_[static_cast<int>(unit)];
-    // Ready before it ran: the engine was busy, or program order held it back.
-    if (enabled.at_ns < now_ns - kSameInstant_ns && last >= 0) {
-        span.waited_for = last;
-        span.wait = Wait::kEngine;
+    // Ready before it ran: the engine was busy until now, or PSUM was full, or program order held
+    // it back.
+    if (enabled.at_ns < now_ns - kSameInstant_ns) {
+        const bool was_busy =
+            last >= 0 && timeline_->spans[last].free_ns() > now_ns - kFloatInstant_ns;
+        const bool banks = enabled.refused && !was_busy && last_bank_freed_by_ >= 0;
+        const std::int32_t by = banks ? last_bank_freed_by_ : last;
+        if (by >= 0) {
+            span.waited_for = by;
+            span.wait = banks ? Wait::kMemory : Wait::kEngine;
+        }
     }
     last = node;
     timeline_->issue_order.push_back(node);
@@ -57,6 +69,7 @@ void TimelineRecorder::use_queue(std::int32_t node, int queue, double start_ns, 
     if (static_cast<std::size_t>(queue) >= queues_.size()) {
         queues_.resize(static_cast<std::size_t>(queue) + 1);
     }
+    work_ns_ += busy_ns;
     QueueUse& use = queues_[queue];
     if (start_ns + busy_ns > slowest_start_ns_ + slowest_busy_ns_) {
         slowest_ = use;
@@ -76,6 +89,7 @@ void TimelineRecorder::start_transfer(std::int32_t node, int window, double now_
     const Enabled& enabled = enabled_[node];
     span.start_ns = slowest_start_ns_;
     span.busy_ns = static_cast<float>(slowest_busy_ns_);
+    span.work_ns = static_cast<float>(work_ns_);
     span.result_ns = static_cast<float>(result_ns);
     span.queued_ns = static_cast<float>(slowest_start_ns_ - now_ns);
     span.unit = Unit::kDma;
@@ -98,6 +112,7 @@ void TimelineRecorder::start_transfer(std::int32_t node, int window, double now_
     slowest_ = {};
     slowest_start_ns_ = -1;
     slowest_busy_ns_ = 0;
+    work_ns_ = 0;
     timeline_->issue_order.push_back(node);
 }
 

@@ -26,6 +26,7 @@ struct InstructionSpan {
     float busy_ns = 0;     ///< until that engine or queue is free again
     float result_ns = 0;   ///< from then on until the result is visible
     float queued_ns = 0;   ///< DMA: from its issue to start_ns
+    float work_ns = 0;     ///< DMA: busy time summed over its queues; else busy_ns
     std::int32_t waited_for = -1;  ///< the instruction that ended the last wait; -1 none
     Wait wait = Wait::kNothing;
     Unit unit = Unit::kPe;
@@ -71,9 +72,14 @@ class TimelineRecorder {
     void enabled(std::int32_t node, std::int32_t by, Wait wait, double now_ns) {
         if (timeline_ != nullptr) enable(node, by, wait, now_ns);
     }
-    /// `by` was the last user of some memory.
-    void freed(std::int32_t by) { last_freed_by_ = by; }
-    /// An allocation got its memory at `now_ns`; its first user may have waited for it.
+    /// `by` was the last user of some SBUF or PSUM.
+    void freed(std::int32_t by, bool psum) { (psum ? last_bank_freed_by_ : last_freed_by_) = by; }
+    /// An instruction that could have started found too few PSUM banks.
+    void refused(std::int32_t node) {
+        if (timeline_ != nullptr) enabled_[node].refused = true;
+    }
+    /// An allocation got its memory at `now_ns`; its first user may have waited for it. PSUM is
+    /// given out when that user starts.
     void given(std::int32_t allocation, double now_ns) {
         if (timeline_ != nullptr) give(allocation, now_ns);
     }
@@ -104,6 +110,7 @@ class TimelineRecorder {
         double at_ns = -1;
         std::int32_t by = -1;
         Wait wait = Wait::kNothing;
+        bool refused = false;  ///< PSUM banks, at least once
     };
     struct QueueUse {
         std::int32_t by = -1;  ///< the last user of the queue
@@ -123,9 +130,11 @@ class TimelineRecorder {
     QueueUse slowest_;  ///< of the transfer being issued: who held its last queue before
     double slowest_start_ns_ = -1;
     double slowest_busy_ns_ = 0;
+    double work_ns_ = 0;  ///< of all its queues
     std::int32_t last_on_engine_[kUnits] = {-1, -1, -1, -1, -1};
     std::int32_t last_of_window_[2] = {-1, -1};
     std::int32_t last_freed_by_ = -1;
+    std::int32_t last_bank_freed_by_ = -1;
     std::int32_t last_transfer_done_ = -1;
 };
 

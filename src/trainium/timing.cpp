@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "core/error.h"
+#include "trainium/analysis.h"
 #include "trainium/machine_fields.h"
 #include "trainium/passes.h"
 #include "trainium/profile_confidence.h"
@@ -15,8 +16,6 @@
 
 namespace accelopt::trainium {
 namespace {
-
-constexpr std::string_view kUnitNames[kUnits] = {"PE", "ACT", "DVE", "Pool", "DMA"};
 
 protocol::Profile counted(const Counters& counters, const Machine& machine) {
     protocol::Profile profile;
@@ -55,7 +54,7 @@ void add_times(const SimulationResult& simulation, const Counters& counters, con
                                         (latency_ns * 1e-9 * machine.tensor_peak_bf16_flops);
     }
     const int unit = busiest(simulation.busy_ns);
-    if (simulation.busy_ns[unit] > 0) profile.bound = kUnitNames[unit];
+    if (simulation.busy_ns[unit] > 0) profile.bound = unit_name(static_cast<Unit>(unit));
 }
 
 void require_usable(const Machine& machine) {
@@ -65,15 +64,9 @@ void require_usable(const Machine& machine) {
     }
 }
 
-}  // namespace
-
-PredictedProfile predict(const nki::Program& program, const Machine& machine,
-                         Mechanisms mechanisms) {
-    require_usable(machine);
-    return predict_stream(lower(program, machine), machine, mechanisms);
-}
-
-PredictedProfile predict_stream(Stream stream, const Machine& full_machine, Mechanisms mechanisms) {
+/// `program` is needed for the detail only.
+PredictedProfile predict_lowered(Stream stream, const Machine& full_machine, Mechanisms mechanisms,
+                                 const nki::Program* program, int rows) {
     require_usable(full_machine);
     const Machine machine = with_mechanisms(full_machine, mechanisms);
     PredictedProfile predicted;
@@ -84,7 +77,11 @@ PredictedProfile predict_stream(Stream stream, const Machine& full_machine, Mech
 
     compile(stream, machine, mechanisms);
     const Counters counters = count(stream);
-    const SimulationResult simulation = simulate(stream, make_schedule(stream, machine), machine);
+    const Schedule schedule = make_schedule(stream, machine);
+    const bool detailed = program != nullptr && rows != 0;
+    Timeline timeline;
+    const SimulationResult simulation =
+        simulate(stream, schedule, machine, nullptr, detailed ? &timeline : nullptr);
     protocol::Profile& compiled = predicted.compiled;
     compiled = counted(counters, machine);
     compiled.spill_save_bytes = counters.spill_save_bytes;
@@ -94,7 +91,28 @@ PredictedProfile predict_stream(Stream stream, const Machine& full_machine, Mech
     Confidence confidence = judge(counters, busy_times(stream, machine), simulation);
     compiled.confidence = std::move(confidence.level);
     compiled.confidence_reasons = std::move(confidence.reasons);
+    compiled.latency_uncertainty = uncertainty(compiled.confidence, machine);
+    if (detailed) {
+        compiled.detail = analyse({*program, stream, schedule, timeline}, machine, rows);
+    }
     return predicted;
+}
+
+}  // namespace
+
+PredictedProfile predict(const nki::Program& program, const Machine& machine,
+                         Mechanisms mechanisms) {
+    require_usable(machine);
+    return predict_lowered(lower(program, machine), machine, mechanisms, nullptr, 0);
+}
+
+PredictedProfile predict_in_detail(const nki::Program& program, const Machine& machine, int rows) {
+    require_usable(machine);
+    return predict_lowered(lower(program, machine), machine, {}, &program, rows);
+}
+
+PredictedProfile predict_stream(Stream lowered, const Machine& machine, Mechanisms mechanisms) {
+    return predict_lowered(std::move(lowered), machine, mechanisms, nullptr, 0);
 }
 
 }  // namespace accelopt::trainium

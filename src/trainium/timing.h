@@ -22,6 +22,10 @@ struct PredictedProfile {
 PredictedProfile predict(const nki::Program& program, const Machine& machine,
                          Mechanisms mechanisms = {});
 
+/// The same with the detail of the compiled profile, in lists of at most `rows` rows (negative:
+/// all; 0 leaves the detail out).
+PredictedProfile predict_in_detail(const nki::Program& program, const Machine& machine, int rows);
+
 /// The same of a program that lower() has lowered for a machine with the same memories: a stream
 /// is lowered once and predicted for many machines, or with some mechanisms switched off.
 PredictedProfile predict_stream(Stream lowered, const Machine& machine, Mechanisms mechanisms = {});

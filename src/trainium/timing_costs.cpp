@@ -126,7 +126,7 @@ Unit unit_of(const Instruction& instruction) {
 }
 
 double engine_ns(const Instruction& instruction, const Stream& stream, const Machine& machine) {
-    const double n = instruction.n;
+    const double n = static_cast<double>(instruction.work) * instruction.n;
     switch (unit_of(instruction)) {
         case Unit::kPe:
             return matmul_ns(instruction, machine);
@@ -149,20 +149,27 @@ double engine_ns(const Instruction& instruction, const Stream& stream, const Mac
 }
 
 DmaCost dma_cost(const Instruction& instruction, const Machine& machine) {
-    const double run = static_cast<double>(std::max<std::int64_t>(1, instruction.run_bytes));
-    const double descriptors =
-        std::max(1.0, std::ceil(static_cast<double>(instruction.bytes) / run));
+    const std::int64_t run = std::max<std::int64_t>(1, instruction.run_bytes);
+    const std::int64_t row = std::max(run, instruction.row_bytes);
     const std::int64_t per_queue = machine.dma_rows_per_queue;
     const std::int64_t wanted = (std::int64_t{instruction.rows} + per_queue - 1) / per_queue;
     DmaCost cost;
     cost.queues = static_cast<int>(std::clamp<std::int64_t>(wanted, 1, machine.dma_queues));
-    double descriptor_ns = run / machine.dma_queue_bytes_per_ns + machine.dma_descriptor_ns;
+    // Every queue moves its share of `pieces`.
+    auto share = [&](std::int64_t piece) {
+        const double pieces = std::max<double>(
+            1, std::ceil(static_cast<double>(instruction.bytes) / static_cast<double>(piece)));
+        return std::ceil(pieces / cost.queues);
+    };
+    cost.queue_ns = share(run) * (static_cast<double>(run) / machine.dma_queue_bytes_per_ns +
+                                  machine.dma_descriptor_ns);
+    cost.queue_ns = std::max(cost.queue_ns, share(row) * machine.dma_descriptor_min_ns);
+    const double far_ns = share(row) * machine.dma_far_descriptor_ns;
     if (static_cast<double>(instruction.stride_bytes) >= machine.dma_far_stride_bytes &&
-        machine.dma_far_descriptor_ns > descriptor_ns) {
-        descriptor_ns = machine.dma_far_descriptor_ns;
+        far_ns > cost.queue_ns) {
+        cost.queue_ns = far_ns;
         cost.far_stride = true;
     }
-    cost.queue_ns = std::ceil(descriptors / cost.queues) * descriptor_ns;
     return cost;
 }
 

@@ -39,7 +39,7 @@ class Window {
     std::size_t size_ = 0;
 };
 
-/// One memory: allocations waiting in program order.
+/// SBUF: allocations waiting in program order.
 struct Memory {
     std::vector<std::int32_t> waiting;
     std::size_t next = 0;
@@ -72,11 +72,12 @@ class Simulator {
           recorder_(timeline, schedule),
           pending_(schedule.pending),
           missing_(static_cast<std::size_t>(schedule.nodes), 0),
+          missing_banks_(static_cast<std::size_t>(schedule.nodes), 0),
           users_left_(schedule.allocations.size()),
           site_live_(schedule.site_limit.size(), 0),
           queue_free_ns_(static_cast<std::size_t>(machine.dma_queues), 0.0) {
-        sbuf_.capacity = machine.sbuf_partition_bytes;
-        psum_.capacity = machine.psum_partition_bytes / machine.psum_bank_bytes;
+        sbuf_.capacity = machine.working_partition_bytes;
+        psum_banks_ = machine.psum_partition_bytes / machine.psum_bank_bytes;
     }
 
     SimulationResult run() {
@@ -116,9 +117,13 @@ class Simulator {
         stores_.open(machine_.dma_window);
         for (std::size_t a = 0; a < schedule_.allocations.size(); ++a) {
             const Allocation& allocation = schedule_.allocations[a];
-            (allocation.psum ? psum_ : sbuf_).waiting.push_back(static_cast<std::int32_t>(a));
-            ++missing_[allocation.first_user];
             users_left_[a] = allocation.users;
+            if (allocation.psum) {
+                ++missing_banks_[allocation.first_user];
+                continue;
+            }
+            sbuf_.waiting.push_back(static_cast<std::int32_t>(a));
+            ++missing_[allocation.first_user];
         }
     }
 
@@ -130,7 +135,7 @@ class Simulator {
             const auto& candidates = engines_[u].candidates();
             for (std::size_t c = 0; c < candidates.size(); ++c) {
                 const std::int32_t node = candidates[c];
-                if (!ready(node)) continue;
+                if (!ready(node) || !take_banks(node, c == 0)) continue;
                 engines_[u].take(c);
                 const double ns = engine_ns(stream_.instructions[node], stream_, machine_);
                 const double end = now_ns_ + ns;
@@ -142,6 +147,34 @@ class Simulator {
                 events_.push({end + machine_.result_latency_ns, EventKind::kResult, node});
                 break;
             }
+        }
+    }
+
+    /// Gives a ready instruction the PSUM banks that it is the first to use. An instruction that
+    /// overtakes others leaves some to the oldest one, which those wait for.
+    bool take_banks(std::int32_t node, bool oldest, bool forced = false) {
+        if (missing_banks_[node] == 0) return true;
+        const std::int64_t reserved = oldest ? 0 : machine_.psum_reserved_banks;
+        std::int64_t banks = 0;
+        each_new_bank(node, [&](std::int32_t a) { banks += schedule_.allocations[a].size; });
+        if (!forced && psum_used_ > 0 && psum_used_ + banks + reserved > psum_banks_) {
+            recorder_.refused(node);
+            return false;
+        }
+        each_new_bank(node, [&](std::int32_t a) {
+            record(OrderStep::Kind::kAllocate, a);
+            recorder_.given(a, now_ns_);
+        });
+        psum_used_ += banks;
+        missing_banks_[node] = 0;
+        return true;
+    }
+
+    template <typename F>
+    void each_new_bank(std::int32_t node, F&& f) const {
+        for (std::int32_t u = schedule_.uses.first[node]; u < schedule_.uses.first[node + 1]; ++u) {
+            const std::int32_t a = schedule_.uses.items[u];
+            if (schedule_.allocations[a].psum && schedule_.allocations[a].first_user == node) f(a);
         }
     }
 
@@ -222,29 +255,33 @@ class Simulator {
             if (--users_left_[a] > 0) continue;
             record(OrderStep::Kind::kRelease, a);
             recorder_.taken(a, now_ns_);
-            recorder_.freed(node);
+            recorder_.freed(node, schedule_.allocations[a].psum);
             const Allocation& allocation = schedule_.allocations[a];
-            (allocation.psum ? psum_ : sbuf_).used -= allocation.size;
+            if (allocation.psum) {
+                psum_used_ -= allocation.size;
+                continue;
+            }
+            sbuf_.used -= allocation.size;
             if (allocation.site >= 0) --site_live_[allocation.site];
             freed = true;
         }
         return freed;
     }
 
-    bool fits(const Memory& memory) const {
-        const Allocation& allocation = schedule_.allocations[memory.front()];
-        if (memory.used > 0 && memory.used + allocation.size > memory.capacity) return false;
+    bool fits() const {
+        const Allocation& allocation = schedule_.allocations[sbuf_.front()];
+        if (sbuf_.used > 0 && sbuf_.used + allocation.size > sbuf_.capacity) return false;
         if (allocation.site < 0) return true;
         const std::int32_t limit = schedule_.site_limit[allocation.site];
         return limit < 0 || site_live_[allocation.site] < limit;
     }
 
-    void give(Memory& memory) {
-        const Allocation& allocation = schedule_.allocations[memory.front()];
-        record(OrderStep::Kind::kAllocate, memory.front());
-        recorder_.given(memory.front(), now_ns_);
-        ++memory.next;
-        memory.used += allocation.size;
+    void give() {
+        const Allocation& allocation = schedule_.allocations[sbuf_.front()];
+        record(OrderStep::Kind::kAllocate, sbuf_.front());
+        recorder_.given(sbuf_.front(), now_ns_);
+        ++sbuf_.next;
+        sbuf_.used += allocation.size;
         if (allocation.site >= 0) ++site_live_[allocation.site];
         --missing_[allocation.first_user];
     }
@@ -254,24 +291,33 @@ class Simulator {
     }
 
     void allocate() {
-        for (Memory* memory : {&sbuf_, &psum_}) {
-            while (!memory->empty() && fits(*memory)) give(*memory);
+        while (!sbuf_.empty() && fits()) give();
+    }
+
+    /// The oldest instruction that only PSUM banks keep waiting; -1 for none.
+    std::int32_t oldest_without_banks() const {
+        std::int32_t oldest = -1;
+        for (const Window& engine : engines_) {
+            for (const std::int32_t node : engine.candidates()) {
+                if (ready(node) && missing_banks_[node] > 0 && (oldest < 0 || node < oldest))
+                    oldest = node;
+            }
         }
+        return oldest;
     }
 
     /// The fallback against deadlock: see simulate.
     void force_allocation() {
-        Memory* oldest = nullptr;
-        for (Memory* memory : {&sbuf_, &psum_}) {
-            if (memory->empty()) continue;
-            if (oldest == nullptr || schedule_.allocations[memory->front()].first_user <
-                                         schedule_.allocations[oldest->front()].first_user)
-                oldest = memory;
-        }
-        require(oldest != nullptr,
+        const std::int32_t banks = oldest_without_banks();
+        require(banks >= 0 || !sbuf_.empty(),
                 "timing simulation: nothing can run and no memory is waited for");
-        give(*oldest);
         ++result_.forced_allocations;
+        if (sbuf_.empty() ||
+            (banks >= 0 && banks < schedule_.allocations[sbuf_.front()].first_user)) {
+            take_banks(banks, true, true);
+            return;
+        }
+        give();
         allocate();
     }
 
@@ -285,9 +331,11 @@ class Simulator {
     Window loads_;
     Window stores_;
     Memory sbuf_;
-    Memory psum_;
+    std::int64_t psum_used_ = 0;  ///< banks
+    std::int64_t psum_banks_ = 0;
     std::vector<std::int32_t> pending_;
-    std::vector<std::int32_t> missing_;  ///< allocations a node still waits for
+    std::vector<std::int32_t> missing_;        ///< SBUF allocations a node still waits for
+    std::vector<std::int32_t> missing_banks_;  ///< PSUM tiles a node is the first to use
     std::vector<std::int32_t> users_left_;
     std::vector<std::int32_t> site_live_;
     std::vector<double> queue_free_ns_;

@@ -327,11 +327,13 @@ Result<ReferenceStore::Data, std::string> ReferenceStore::fill(
 
 void ReferenceStore::keep_warm(const std::string& key, const Data& data) {
     warm_.push_front({key, data});
+    // Files are there to be mapped again: several evaluators share this machine's memory.
+    const std::int64_t bound = std::min(bytes_, physical_memory_bytes() / 4);
     std::int64_t total = 0;
     auto it = warm_.begin();
     for (; it != warm_.end(); ++it) {
         total += it->data->total_bytes();
-        if (total > bytes_ && it != warm_.begin()) break;
+        if (total > bound && it != warm_.begin()) break;
     }
     warm_.erase(it, warm_.end());
 }

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <set>
 
+#include "agents/profile_analysis.h"
 #include "agents/profile_lines.h"
 #include "core/error.h"
 #include "nki/interpreter.h"
@@ -185,6 +186,56 @@ TEST_CASE("a call's seed depends on every coordinate of the call", "[N07]") {
     // The place in a queue is no coordinate of a rewrite.
     CHECK(seed_of(
               1, [](protocol::Unit& unit) { unit.order = 99; }, 0) == seed_of(1, same, 0));
+}
+
+namespace {
+
+protocol::Profile analysed_profile() {
+    protocol::Profile profile;
+    profile.latency = 2;
+    protocol::ProfileDetail detail;
+    detail.roofline = protocol::Roofline{"elementwise", 1e9,     1e9,     1.0,      0.65,
+                                         286.8e9,       286.8e9, 143.4e9, "compute"};
+    detail.lines = {{2, "nl.load", 64, 1.5, 0, 0, 0, 0, 1.25, 64 << 20},
+                    {1, "nl.exp", 64, 0.4, 0, 0.5, 0, 0, 0, 0},
+                    {7, "nl.add", 64, 0.001, 0, 0, 0.25, 0, 0, 0}};
+    detail.critical_path = {{2, "nl.load", "DMA", "queue", 60, 1.5},
+                            {0, "start-up", "", "startup", 1, 0.03}};
+    detail.tensors = {{"x", "input", 0, 32 << 20, 64 << 20, 0, 2.0},
+                      {"y", "input", 0, 32 << 20, 32 << 20, 0, 1.0},
+                      {"acc", "spilled", 2, 1 << 20, 3 << 20, 1 << 20, 3.0}};
+    detail.sbuf = protocol::Occupancy{196608, 98304, 1024, 0.5, {}};
+    detail.psum = protocol::Occupancy{8, 3, 1, 0.5, {}};
+    profile.detail = detail;
+    return profile;
+}
+
+}  // namespace
+
+TEST_CASE("a planner is told where the time goes, with the source, and only what matters") {
+    const std::string text =
+        profile_analysis(analysed_profile(), "def kernel(x):\n    tile = nl.load(x[0])\n");
+    CHECK(text ==
+          "roofline: 1 elementwise operations per byte of HBM traffic, compute is the roof (ridge "
+          "at 0.65); 50 % of what it allows is reached\n"
+          "time by source line (share of the critical path):\n"
+          "- 75 %: line 2 (nl.load) `tile = nl.load(x[0])`; busy: DMA 1.25 ms, moves 64.0 MiB\n"
+          "- 20 %: line 1 (nl.exp) `def kernel(x):`; busy: scalar 0.5 ms\n"
+          "critical path:\n"
+          "- 75 %: nl.load on line 2 (DMA): the next transfer waits for the DMA queues\n"
+          "- 2 %: start-up\n"
+          "HBM traffic that could be less:\n"
+          "- x (input): every byte is read 2 times, 64.0 MiB in all\n"
+          "- acc (line 2) is spilled: 1.0 MiB saved, 3.0 MiB reloaded\n"
+          "on-chip memory in use: SBUF at most 96 of 192 KiB per partition; PSUM at most 3 of 8 "
+          "banks\n");
+    CHECK(profile_analysis(protocol::Profile{}, "").empty());
+    auto unit = make_unit();
+    CHECK(contains(all_text(make_agents().planner(unit, make_problem())),
+                   "Where its time goes:\n\n(none)"));
+    unit.candidate.profile = analysed_profile();
+    CHECK(
+        contains(all_text(make_agents().planner(unit, make_problem())), "acc (line 2) is spilled"));
 }
 
 TEST_CASE("profile lines are shuffled once per candidate", "[N07]") {

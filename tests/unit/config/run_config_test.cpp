@@ -72,6 +72,7 @@ TEST_CASE("a minimal configuration has the documented defaults") {
     CHECK(c.search.samples == 2);
     CHECK(c.search.rounds == 16);
     CHECK_FALSE(c.search.elitist);
+    CHECK(c.search.tie == "none");
     CHECK(c.memory.scope == "problem");
     CHECK(c.memory.top_k == 8);
     CHECK(c.memory.capacity == 16);
@@ -104,7 +105,7 @@ TEST_CASE("every key is read and survives the resolved copy") {
         "run: {name: a.b-1, directory: 'out \"x\"', seed: 7, secret_env: MY_SECRET}\n"
         "problems: [silu, adamw]\nsuite: null\nshape: test\ntarget: trn2\n"
         "search: {strategy: accelopt, variant: paper, beam: 1, plans: 2, samples: 3, rounds: 4,"
-        " elitist: true}\n"
+        " elitist: true, tie: uncertainty}\n"
         "memory: {scope: campaign, top_k: 0, capacity: 0, positive_threshold: 1,"
         " negative_threshold: 1.5}\n"
         "agents: {planner: {model: llama-3.1}, executor: {model: m}, summarizer: {model: m},"
@@ -143,6 +144,7 @@ TEST_CASE("every key is read and survives the resolved copy") {
     CHECK(again.search.samples == 3);
     CHECK(again.search.rounds == 4);
     CHECK(again.search.elitist);
+    CHECK(again.search.tie == "uncertainty");
     CHECK(again.memory.scope == "campaign");
     CHECK(again.memory.top_k == 0);
     CHECK(again.memory.capacity == 0);
@@ -342,12 +344,51 @@ TEST_CASE("what has no effect yet is refused, never ignored") {
         CHECK_THAT(error, StartsWith("c.yaml:8: ") || StartsWith("c.yaml:9: "));
         CHECK_THAT(error, Contains("not supported yet"));
     };
-    refused("suite: other\n");
     refused("menu: configs/menus/m.yaml\n");
     refused("matrix: {search.beam: [1, 2]}\n");
     refused("search:\n  strategy: autocomp\n");
     refused("numerics:\n  isa: avx2\n");
     refused("store:\n  locking: off\n");
+}
+
+TEST_CASE("a suite stands beside or instead of problems") {
+    const std::string lines = replaced(kMinimal, "problems: [silu]\n", "");
+    const RunConfig alone = parsed(lines + "suite: /checkout/NKIBench\n");
+    CHECK(alone.suite == "/checkout/NKIBench");
+    CHECK(alone.problems.empty());
+    const RunConfig chosen = parsed(std::string(kMinimal) + "suite: /checkout\n");
+    CHECK(chosen.problems.size() == 1);
+    const RunConfig again = parse_resolved_config(chosen.resolved, "resolved.yaml");
+    CHECK(again.suite == "/checkout");
+    CHECK(again.problems == chosen.problems);
+    CHECK_THAT(error_of(lines), Contains("problems"));
+    CHECK_THAT(error_with("suite: ''\n"), Contains("suite"));
+    CHECK_THAT(error_with("suite: /checkout\nshape: test\n"), Contains("must be full"));
+}
+
+TEST_CASE("tiers that need not be passed may be left out, and are recorded") {
+    const auto tiers = [](const std::string& list) {
+        return parsed(std::string(kMinimal) + "verify: {tiers: " + list + "}\n");
+    };
+    CHECK(parsed(kMinimal).verify_tiers ==
+          std::vector<std::string>{"legality", "timing", "seed", "values"});
+    // In the order they run in, whatever the order they are written in.
+    const RunConfig c = tiers("[values, timing, legality]");
+    CHECK(c.verify_tiers == std::vector<std::string>{"legality", "timing", "values"});
+    CHECK(parse_resolved_config(c.resolved, "resolved.yaml").verify_tiers == c.verify_tiers);
+    const auto refused = [](const std::string& list, const std::string& what) {
+        const std::string error = error_with("verify:\n  tiers: " + list + "\n");
+        CHECK_THAT(error, StartsWith("c.yaml:9: "));
+        CHECK_THAT(error, Contains(what));
+    };
+    refused("[timing, values]", "must name legality");
+    refused("[legality, values]", "must name timing");
+    refused("[legality, timing, stress]", "verify.stress");
+    refused("[legality, timing, order]", "verify.order");
+    refused("[legality, timing, timing]", "twice");
+    refused("[legality, timing, vales]", "values");
+    refused("[]", "must name legality");
+    refused("[legality, timing, seed]", "must name values");
 }
 
 TEST_CASE("a fixer is another of the agents, with so many attempts") {

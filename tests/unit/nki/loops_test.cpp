@@ -76,7 +76,8 @@ TEST_CASE("regions overlap exactly where their elements do", "[nki][loops]") {
     tensor.partitions = 16;
     tensor.free_elements = 100;
     const auto meet = [&](const View& a, const View& b) {
-        return overlap(region_of(a, tensor), region_of(b, tensor));
+        Overlaps overlaps(1000);
+        return overlaps(region_of(a, tensor), region_of(b, tensor));
     };
     CHECK(meet(free_view(0, 10), free_view(9, 10)));
     CHECK_FALSE(meet(free_view(0, 10), free_view(10, 10)));

@@ -157,4 +157,61 @@ TEST_CASE("what Python has and kernels do not is unsupported at its line", "[nki
     CHECK(verdict("return 9223372036854775807 + 1") == "unsupported/python_feature");
 }
 
+TEST_CASE("numpy arrays are computed with at trace time", "[nki][python]") {
+    const auto gives = [](const std::string& expression, const std::string& expected) {
+        CHECK(evaluates_to(expression, expected) == "ok");
+    };
+    gives("((np.arange(4, dtype=np.int32) * 7) // 4)[3]", "5");
+    gives("(np.arange(1, 5) * 7 + 4 - 1)[0]", "10");
+    gives("int((np.arange(4) - 10).max())", "-7");
+    gives("(np.arange(4) % 3).sum()", "3");
+    gives("(10 - np.arange(4))[1]", "9");
+    gives("(np.arange(4) / 2)[1]", "0.5");
+    gives("(np.array([[1, 2], [3, 4]]) * np.array([10, 100]))[1, 1]", "400");
+    gives("(np.array([[1, 2], [3, 4]]) + np.array([[10], [20]]))[1][0]", "23");
+    gives("np.arange(6)[-1]", "5");
+    gives("len(np.arange(6) + 1)", "6");
+    gives("sum([int(k) for k in np.arange(4) * 2])", "12");
+    gives("(np.zeros((2, 3)) + 1).size", "6");
+    gives("np.max(np.arange(5) * 3)", "12");
+    const auto refused = [](const std::string& expression) {
+        return verdict("a = np.arange(4)\nb = " + expression + "\nreturn x");
+    };
+    CHECK(refused("a + np.arange(3)") == "rejected/shape_mismatch");
+    CHECK(refused("a // 0") == "rejected/value_error");
+    CHECK(refused("a[4]") == "rejected/value_error");
+    CHECK(refused("a[0, 0]") == "rejected/value_error");
+    CHECK(refused("a[0:2]") == "unsupported/python_feature");
+    CHECK(refused("a + 'x'") == "rejected/type_error");
+    CHECK(refused("np.full((2,), 1e300, dtype=np.int32) + 1") == "rejected/value_error");
+    CHECK(verdict("a = np.arange(4)\na += 1\nreturn x") == "unsupported/python_feature");
+}
+
+TEST_CASE("a table of offsets is read at every loop variable", "[nki][python]") {
+    // No loop may be repeated with the offsets of its first iterations.
+    const Program program = legal(
+        "y = nl.ndarray((128, 6), dtype=x.dtype, buffer=nl.shared_hbm)\n"
+        "t = nl.load(x)\n"
+        "places = (np.arange(6) * np.arange(6)) % 6\n"
+        "for i in nl.sequential_range(6):\n"
+        "    nl.store(y[:, places[i]:places[i] + 1], t[:, i:i + 1])\n"
+        "return y");
+    std::string offsets;
+    for (const Operation& operation : program.operations)
+        if (operation.opcode == Opcode::kStore) offsets += std::to_string(operation.dst.offset);
+    CHECK(offsets == "014341");
+}
+
+TEST_CASE("instructions take the name that the samples give them", "[nki][python]") {
+    const std::string store = "nl.store(y, u)\nreturn y";
+    const std::string head =
+        "y = nl.ndarray((128, 512), dtype=x.dtype, buffer=nl.shared_hbm)\nt = nl.load(x)\n";
+    CHECK(verdict(head + "u = nisa.activation(nl.exp, t, name='exp6')\n" + store) == "ok");
+    CHECK(verdict(head + "u = nisa.activation(nl.exp, t, **{'name': 'exp6'})\n" + store) == "ok");
+    CHECK(verdict(head + "u = nisa.activation(nl.exp, t, nmae='exp6')\n" + store) ==
+          "rejected/type_error");
+    CHECK(verdict(head + "for i in nl.affine_range(2, name='a'):\n    pass\nu = t\n" + store) ==
+          "rejected/type_error");
+}
+
 }  // namespace accelopt::nki::test

@@ -54,7 +54,7 @@ TEST_CASE("a loop over tiles is replayed and gives the same program", "[nki][rep
     CHECK(replayed("for i in nl.affine_range(16):\n"
                    "    t = nl.load(x[p, 64 * i + f])\n"
                    "    u = nl.exp(t)\n"
-                   "    nl.store(y[p, 64 * i + f], value=u)") == 12 * 3);
+                   "    nl.store(y[p, 64 * i + f], value=u)") == 13 * 3);
     CHECK(replayed("for i in nl.sequential_range(16):\n"
                    "    col = i * 64\n"
                    "    nl.store(y[:, col:col + 64], value=nl.load(x[:, nl.ds(col, 64)]))") > 0);
@@ -90,6 +90,42 @@ TEST_CASE("nests of loops are replayed as a whole", "[nki][replay]") {
     CHECK(replayed(nest) == -1);
 }
 
+TEST_CASE("loops of few iterations are replayed from the second on", "[nki][replay]") {
+    const auto few = [](int trips) {
+        return replayed("for i in nl.affine_range(" + std::to_string(trips) +
+                        "):\n    nl.store(y[p, 64 * i + f], value=nl.load(x[p, 64 * i + f]))");
+    };
+    CHECK(few(3) == 0);
+    CHECK(few(4) == 2);
+    CHECK(few(5) == 4);
+    const auto few_masked = [](int trips) {
+        return replayed("for i in nl.affine_range(" + std::to_string(trips) +
+                        "):\n    m = 64 * i + f < 1000\n    nl.store(y[p, 64 * i + f], "
+                        "value=nl.load(x[p, 64 * i + f], mask=m), mask=m)");
+    };
+    CHECK(few_masked(4) == 0);
+    CHECK(few_masked(5) == 2);
+    // A first iteration that differs is interpreted, and so are the two after it.
+    const auto reduced = [](int trips) {
+        return replayed(
+            "s = nl.ndarray((nl.par_dim(128), 64), dtype=nl.float32, buffer=nl.sbuf)\n"
+            "for i in nl.sequential_range(" +
+            std::to_string(trips) +
+            "):\n    t = nl.load(x[p, 64 * i + f])\n"
+            "    s[p, f] = nl.loop_reduce(t, op=np.add, loop_indices=[i])\n"
+            "nl.store(y[p, f], value=s)");
+    };
+    CHECK(reduced(4) == 0);
+    CHECK(reduced(5) == reduced(6) / 2);
+    CHECK(reduced(6) > 0);
+    // In later runs of an inner loop the first iteration is like the others.
+    CHECK(replayed("s = nl.ndarray((nl.par_dim(128), 64), dtype=nl.float32, buffer=nl.sbuf)\n"
+                   "for i in nl.sequential_range(3):\n    for j in nl.sequential_range(4):\n"
+                   "        t = nl.load(x[p, 64 * j + 256 * i + f])\n"
+                   "        s[p, f] = nl.loop_reduce(t, op=np.add, loop_indices=[i, j])\n"
+                   "nl.store(y[p, f], value=s)") > 0);
+}
+
 TEST_CASE("loop_reduce and running state are the same either way", "[nki][replay]") {
     replayed(
         "peak = nl.ndarray((nl.par_dim(128), 1), dtype=nl.float32, buffer=nl.sbuf)\n"
@@ -116,7 +152,7 @@ TEST_CASE("loop_reduce and running state are the same either way", "[nki][replay
 
 TEST_CASE("what is not affine in the loop variable is interpreted", "[nki][replay]") {
     const char* const kBodies[] = {
-        // i*i, //, %, a branch, a mask, a list, a function, a carried integer.
+        // i*i, //, %, a branch, a list, a function, a carried integer.
         "for i in range(16):\n    nl.store(y[p, 4 * i * i + f], value=nl.load(x[p, 4 * i * i + "
         "f]))",
         "for i in range(16):\n    nl.store(y[p, 64 * (i // 2) + f], value=nl.load(x[p, 64 * i + "
@@ -125,8 +161,6 @@ TEST_CASE("what is not affine in the loop variable is interpreted", "[nki][repla
         "f]))",
         "for i in range(16):\n    if i > 7:\n        nl.store(y[p, 64 * i + f], value=nl.load(x[p, "
         "f]))",
-        "for i in range(16):\n    m = 70 * i + f < 1024\n"
-        "    nl.store(y[p, 70 * i + f], value=nl.load(x[p, 70 * i + f], mask=m), mask=m)",
         "l = [0]\nfor i in range(16):\n    l.append(i)\n"
         "    nl.store(y[p, 64 * i + f], value=nl.load(x[p, 64 * l[i] + f]))",
         "def g(k):\n    return k * k\nfor i in range(16):\n"
@@ -137,6 +171,58 @@ TEST_CASE("what is not affine in the loop variable is interpreted", "[nki][repla
         "    nl.store(y[p, 4 * l[i] + f], value=nl.load(x[p, f]))",
     };
     for (const char* const body : kBodies) CHECK(replayed(body) <= 0);
+}
+
+TEST_CASE("masks that depend on the loop variable may cut the last iteration only",
+          "[nki][replay]") {
+    const auto masked = [](const std::string& mask, const std::string& range = "range(15)") {
+        return replayed("for i in " + range + ":\n    m = " + mask +
+                        "\n    t = nl.load(x[p, 70 * i + f], mask=m)\n"
+                        "    nl.store(y[p, 70 * i + f], value=t, mask=m)");
+    };
+    CHECK(masked("70 * i + f < 1024") == 22);  // 11 of 15; the last one is [980, 1024)
+    CHECK(masked("70 * i + f < 1024", "range(14)") == 20);
+    CHECK(masked("70 * i + f < 1050", "range(14)") == 20);
+    CHECK(masked("(70 * i + f < 1024) & (70 * i + p >= 0)", "range(14)") == 20);
+    CHECK(masked("70 * i + f <= 973", "range(14)") == 20);
+    CHECK(masked("1000 > 70 * i + f", "range(14)") == 20);
+    // Cut in the iteration before the last, by another mask, from the start, and in the middle.
+    CHECK(masked("70 * i + f < 900", "range(14)") == 0);
+    CHECK(masked("(70 * i + f < 1024) & (i * 20 + f < 300)", "range(14)") == 0);
+    CHECK(masked("70 * i + f >= 75", "range(14)") == 0);
+    CHECK(masked("i * 10 + f >= 30", "range(14)") == 0);
+    // What is no inequality of affine values, or no mask.
+    CHECK(masked("i * i + f < 1024", "range(14)") == 0);
+    CHECK(masked("(i < 3) and (f < 1024)", "range(14)") <= 0);
+    CHECK(masked("70 * i + f == 70 * i + f", "range(14)") <= 0);
+    CHECK(masked("i < 100", "range(14)") >= 0);
+    CHECK(masked("i < 7", "range(14)") >= 0);
+    CHECK(replayed("for i in range(14):\n    if i < 100:\n"
+                   "        nl.store(y[p, 64 * i + f], value=nl.load(x[p, 64 * i + f]))") == 0);
+}
+
+TEST_CASE("masks of nested loops are the same either way", "[nki][replay]") {
+    // 130 rows of 7 blocks: the last row block is cut in every column block.
+    const std::string body =
+        "q = nl.arange(10)[:, None]\n"
+        "for b in nl.affine_range(8):\n"
+        "    for t in nl.affine_range(13):\n"
+        "        live = 10 * t + q < 128\n"
+        "        u = nl.exp(nl.load(x[10 * t + q, 64 * b + f], mask=live), mask=live)\n"
+        "        nl.store(y[10 * t + q, 64 * b + f], value=u, mask=live)";
+    CHECK(replayed(body) > 4 * 13 * 3);
+    CHECK(replayed("q = nl.arange(10)[:, None]\n"
+                   "for t in nl.affine_range(13):\n"
+                   "    live = 10 * t + q < 128\n"
+                   "    for b in nl.affine_range(8):\n"
+                   "        here = live & (140 * b + f < 1024)\n"
+                   "        u = nl.exp(nl.load(x[10 * t + q, 140 * b + f], mask=here), mask=here)\n"
+                   "        nl.store(y[10 * t + q, 140 * b + f], value=u, mask=here)") > 0);
+    // A slanted mask: rows of a triangle.
+    CHECK(replayed("for i in nl.affine_range(16):\n"
+                   "    keep = 64 * i + f <= 8 * p\n"
+                   "    u = nl.exp(nl.load(x[p, 64 * i + f]), mask=keep)\n"
+                   "    nl.store(y[p, 64 * i + f], value=u, mask=keep)") == 0);
 }
 
 TEST_CASE("a finding is the same either way", "[nki][replay]") {

@@ -54,6 +54,57 @@ TEST_CASE("a reply keeps absent figures null and never prints NaN") {
     CHECK(!back->verified());
 }
 
+namespace {
+
+ProfileDetail some_detail() {
+    ProfileDetail detail;
+    detail.roofline =
+        Roofline{"matmul", 1e12, 1e9, 1000.0, 54, 23.75e12, 23.75e12, 1e13, "compute"};
+    detail.lines = {{12, "nisa.nc_matmul", 32, 0.5, 0.4, 0, 0, 0, 0, 0},
+                    {0, "spill of \"acc\"", 2, 0.1, 0, 0, 0, 0, 0.2, 4096}};
+    detail.lines_left_out = 3;
+    detail.critical_path = {{12, "nisa.nc_matmul", "PE", "engine", 31, 0.45}};
+    detail.critical_parts_left_out = 2;
+    detail.critical_left_out_ms = 0.15;
+    detail.tensors = {{"lhs", "input", 1, 1024, 4096, 0, 4.0},
+                      {"out", "output", 9, 1024, 0, 1024, std::nullopt}};
+    detail.tensors_left_out = 1;
+    detail.sbuf = Occupancy{196608, 4096, 1024.5, 0.25, {0, 1, 2}};
+    return detail;
+}
+
+}  // namespace
+
+TEST_CASE("what a profile says beyond its figures survives JSON, and is null where it is absent") {
+    EvaluationReply reply;
+    reply.outcome = Outcome::kOk;
+    reply.profile = Profile{};
+    reply.profile->latency_uncertainty = 0.05;
+    reply.profile->detail = some_detail();
+    reply.as_written = Profile{};
+    const std::string text = to_json(reply);
+    const auto parsed = parse_evaluation_reply(text);
+    REQUIRE(parsed);
+    CHECK(to_json(*parsed) == text);
+    REQUIRE(parsed->profile->detail);
+    const ProfileDetail& detail = *parsed->profile->detail;
+    CHECK(detail.roofline->roof == "compute");
+    CHECK(detail.lines[1].operation == "spill of \"acc\"");
+    CHECK(detail.lines_left_out == 3);
+    CHECK(detail.critical_path[0].cause == "engine");
+    CHECK(*detail.tensors[0].reads_per_byte == 4.0);
+    CHECK_FALSE(detail.tensors[1].reads_per_byte);
+    CHECK(detail.sbuf->series.size() == 3);
+    CHECK_FALSE(detail.psum);
+    CHECK(*parsed->profile->latency_uncertainty == 0.05);
+    CHECK_FALSE(parsed->as_written->detail);
+    const auto as_written = text.substr(text.find("\"as_written\""));
+    CHECK(as_written.find("\"lines\":null") != std::string::npos);
+    CHECK(as_written.find("\"occupancy\":null") != std::string::npos);
+    // Mistyped lists are refused by name.
+    CHECK_FALSE(parse_evaluation_reply(R"({"outcome":"ok","profile":{"lines":7}})"));
+}
+
 TEST_CASE("a reply without an outcome, or with an unknown one, is refused") {
     CHECK(!parse_evaluation_reply("{}").ok());
     CHECK(!parse_evaluation_reply(R"({"outcome":"fine"})").ok());

@@ -30,6 +30,21 @@ geomean / total                           1.41x                               2/
 )");
 }
 
+TEST_CASE("A gain within the uncertainty of the model is marked, and the mark explained") {
+    auto run = sample_run();
+    for (auto& unit : run.units) {
+        if (unit.baseline) unit.baseline->profile->latency_uncertainty = 1.0;
+    }
+    const std::string tied = render_table(run, "summary", "text");
+    CHECK_THAT(tied, Catch::Contains("2.00x ~"));
+    CHECK_THAT(tied, !Catch::Contains("1.00x ~"));  // no gain at all
+    CHECK_THAT(tied, Catch::StartsWith("~ a gain within the uncertainty"));
+    for (auto& unit : run.units) {
+        if (unit.baseline) unit.baseline->profile->latency_uncertainty = 0.99;
+    }
+    CHECK_THAT(render_table(run, "summary", "text"), !Catch::Contains("~"));
+}
+
 TEST_CASE("A try whose price is unknown makes the cost unknown, not smaller") {
     auto run = sample_run();
     run.units[1].ledger[0].cost_usd.reset();

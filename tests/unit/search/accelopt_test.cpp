@@ -160,6 +160,47 @@ TEST_CASE("negative pairs: the repository tests the slowest sample, the paper th
     CHECK(select_pairs(options, 0, round).empty());
 }
 
+TEST_CASE(
+    "kernels that the model cannot tell apart are ordered by how sure they are, if asked for") {
+    const Candidate a = parent("a", 10);
+    const auto sample = [](const std::string& hash, double latency, double uncertainty) {
+        Sample s = verified_sample(0, hash, latency, 10);
+        s.evaluation->profile->latency_uncertainty = uncertainty;
+        return s;
+    };
+    RoundOutcome round;
+    add(round, a, 0, {sample("unsure", 8.0, 0.15)});
+    add(round, a, 1, {sample("sure", 8.9, 0.05)});  // within 15 % of 8.0
+    add(round, a, 2, {sample("slow", 9.3, 0.05)});  // beyond it
+    add(round, a, 3, {sample("middle", 8.5, 0.1)});
+    CampaignOptions options;
+    options.beam = 3;
+    CHECK(latencies(select_candidates(options, {a}, round)) == std::vector<double>{8.0, 8.5, 8.9});
+    options.tie = "uncertainty";
+    CHECK(latencies(select_candidates(options, {a}, round)) == std::vector<double>{8.9, 8.5, 8.0});
+    options.beam = 4;
+    CHECK(latencies(select_candidates(options, {a}, round)) ==
+          std::vector<double>{8.9, 8.5, 8.0, 9.3});
+}
+
+TEST_CASE("pairs within the uncertainty of the model teach nothing, if asked for") {
+    Candidate a = parent("a", 100);
+    a.profile.emplace();
+    a.profile->latency_uncertainty = 0.25;
+    RoundOutcome round;
+    add(round, a, 0, {verified_sample(0, "f1", 81, 100)});   // 1.235: within 25 %
+    add(round, a, 1, {verified_sample(0, "f2", 79, 100)});   // 1.266: beyond
+    add(round, a, 2, {verified_sample(0, "s1", 124, 100)});  // slower by less than 25 %
+    add(round, a, 3, {verified_sample(0, "s2", 126, 100)});
+    CampaignOptions options;
+    CHECK(select_pairs(options, 0, round).size() == 4);
+    options.tie = "uncertainty";
+    const auto pairs = select_pairs(options, 0, round);
+    REQUIRE(pairs.size() == 2);
+    CHECK(pairs[0].fast_source == "source of f2");
+    CHECK(pairs[1].slow_source == "source of s2");
+}
+
 TEST_CASE("memory: new items first, old ones sampled, capacity kept, empty lessons dropped") {
     const auto item = [](const std::string& id) {
         Experience e;

@@ -172,6 +172,42 @@ TEST_CASE("what a DMA skips is not written", "[trainium][api]") {
     CHECK(value(filled("t[...] = 7\n"), outside) == Numbers{7, 7, 7, 3, 4, 5, 7, 7, 7});
 }
 
+TEST_CASE("the mask of a DMA transpose indexes its source", "[trainium][api]") {
+    const std::string head = output("(3, 2)") + "t = nl.ndarray((3, 2), dtype=nl.float32)\n" +
+                             "t[...] = -1\nix, iy = nl.mgrid[0:2, 0:3]\n";
+    const std::string rest = "nl.store(y, t)\nreturn y";
+    const std::vector<Input> inputs{{{2, 3}, ramp(6)}};
+    CHECK(value(head + "t[...] = nisa.dma_transpose(x0[ix, iy])\n" + rest, inputs) ==
+          Numbers{0, 3, 1, 4, 2, 5});
+    CHECK(value(head + "t[...] = nisa.dma_transpose(x0[ix, iy], mask=iy < 2)\n" + rest, inputs) ==
+          Numbers{0, 3, 1, 4, -1, -1});
+    CHECK(value(head + "t[...] = nisa.dma_transpose(x0[ix, iy], mask=(ix < 1) & (iy > 0))\n" + rest,
+                inputs) == Numbers{-1, -1, 1, -1, 2, -1});
+    CHECK(value(head + "s = nl.load(x0)\n" +
+                    "t[...] = nisa.dma_transpose(s[ix, iy], mask=iy < 2)\n" + rest,
+                inputs) == Numbers{0, 3, 1, 4, -1, -1});
+}
+
+TEST_CASE("the mask of a shuffle leaves its destination alone", "[trainium][api]") {
+    const std::string head = output("(32, 2)") + "t = nl.load(x0)\nd = nl.full((32, 2), -1, " +
+                             "dtype=nl.float32)\nix, iy = nl.mgrid[0:32, 0:2]\n" +
+                             "back = [31 - k for k in range(32)]\n";
+    const std::string rest = "nl.store(y, d)\nreturn y";
+    const std::vector<Input> inputs{{{32, 2}, ramp(64)}};
+    const Numbers all = value(head + "nisa.nc_stream_shuffle(t, d, back)\n" + rest, inputs);
+    CHECK(all[0] == 62);
+    CHECK(all[63] == 1);
+    const Numbers some = value(
+        head + "nisa.nc_stream_shuffle(t, d, back, mask=(ix < 3) & (iy < 1))\n" + rest, inputs);
+    for (std::size_t k = 0; k < some.size(); ++k) {
+        INFO(k);
+        CHECK(some[k] == (k < 6 && k % 2 == 0 ? all[k] : -1));
+    }
+    CHECK(run(head + "back[5] = 255\nnisa.nc_stream_shuffle(t, d, back, mask=ix < 3)\n" + rest,
+              inputs)
+              .verdict == "unsupported/python_feature");
+}
+
 TEST_CASE("a read-modify-write adds, duplicates included", "[trainium][api]") {
     CHECK(value(output("(3, 2)") + "nl.store(y, 1.0)\ni = nl.load(x1)\nt = nl.load(x0)\n"
                                    "nl.atomic_rmw(y[i, nl.arange(2)[None, :]], t, op=np.add)\n"

@@ -261,6 +261,25 @@ TEST_CASE("A slice of a buffer that was loaded again holds the later values",
     CHECK_FALSE(hazard_of(program, kernel).has_value());
 }
 
+TEST_CASE("Broadcasts that are read in PSUM keep their values", "[completion_order]") {
+    ProgramBuilder b;
+    const TensorId rows = b.input({24, 300});
+    const TensorId in = b.input({128, 300});
+    const TensorId out = b.output({128 * 24, 300});
+    const TensorId x = b.tile(128, 300, 1);
+    b.load(b.whole(x), b.whole(in));
+    for (int step = 0; step < 24; ++step) {
+        const TensorId row = b.tile(1, 300, 2);
+        const TensorId wide = b.tile(128, 300, 3);
+        const TensorId y = b.tile(128, 300, 4);
+        b.load(b.whole(row), b.window(rows, step, 1, 0, 300));
+        b.add(Opcode::kPartitionBroadcast, b.whole(wide), {b.whole(row)});
+        b.tensor_tensor(b.whole(y), AluOp::kMultiply, b.whole(x), b.whole(wide));
+        b.store(b.window(out, 128 * step, 128, 0, 300), b.whole(y));
+    }
+    require_agreement(numbered(b));
+}
+
 TEST_CASE("Broadcasts wider than a PSUM bank and merged transposes keep their values",
           "[completion_order]") {
     ProgramBuilder b;
@@ -472,7 +491,8 @@ TEST_CASE("A reload before the spill is a hazard", "[completion_order]") {
 
 TEST_CASE("Memory that is given to another tile too early is a hazard", "[completion_order]") {
     const nki::Program program = streaming_program(12);
-    const Machine machine = testing::trn1();
+    Machine machine = testing::trn1();
+    machine.rotation_extra_buffers = 0;
     CompiledKernel kernel = compile_kernel(program, machine);
     // The tiles of x are forgotten after their first reader: rotation gives them away too early.
     for (Allocation& allocation : kernel.schedule.allocations) {

@@ -112,7 +112,7 @@ TEST_CASE("immediates are part of a value: 0.1 g and 0.001 g do not merge") {
     CHECK(count_ops(merged(transposed_twice(false, {0.1, 0.001})), StreamOp::kTranspose) == 2);
 }
 
-TEST_CASE("arithmetic is merged only where a merged transpose replaces it") {
+TEST_CASE("arithmetic of two statements is merged only where a merged transpose replaces it") {
     const Stream fed = merged(transposed_twice(false, {0.1, 0.1}));
     CHECK(count_ops(fed, StreamOp::kTensorScalar) == 1);
     ProgramBuilder b;
@@ -120,7 +120,7 @@ TEST_CASE("arithmetic is merged only where a merged transpose replaces it") {
     const auto out = b.output({256, 128});
     for (int i = 0; i < 2; ++i) {
         const auto x = b.tile(128, 128, 1);
-        const auto y = b.tile(128, 128, 2);
+        const auto y = b.tile(128, 128, 2 + i);
         b.load(b.whole(x), b.whole(in));
         b.scalar(b.whole(y), AluOp::kMultiply, b.whole(x), 0.1);
         b.store(b.window(out, 128 * i, 128, 0, 128), b.whole(y));
@@ -184,4 +184,71 @@ TEST_CASE("dead code is removed through chains, stores never") {
     const Stream stream = merged(b);
     REQUIRE(stream.instructions.size() == 2);
     CHECK(stream.instructions[1].op == StreamOp::kStore);
+}
+
+namespace {
+
+/// Three steps that compute the same product from what was loaded before them, at one site or at
+/// one site each, with `bytes` per partition of it.
+Stream invariant_product(bool one_site, bool same_operands) {
+    ProgramBuilder b;
+    const auto in = b.input({256, 512});
+    const auto out = b.output({384, 512});
+    const auto x = b.tile(128, 512, 1);
+    const auto y = b.tile(128, 512, 2);
+    b.load(b.whole(x), b.window(in, 0, 128, 0, 512));
+    b.load(b.whole(y), b.window(in, 128, 128, 0, 512));
+    for (int step = 0; step < 3; ++step) {
+        const auto product = b.tile(128, 512, one_site ? 3 : 3 + step);
+        const auto result = b.tile(128, 512, 9);
+        b.tensor_tensor(b.whole(product), AluOp::kMultiply, b.whole(x),
+                        b.whole(same_operands || step == 0 ? y : x));
+        b.scalar(b.whole(result), AluOp::kAdd, b.whole(product), step);
+        b.store(b.window(out, 128 * step, 128, 0, 512), b.whole(result));
+    }
+    return merged(b);
+}
+
+}  // namespace
+
+TEST_CASE("arithmetic that a loop computes again is hoisted; that of other statements is not") {
+    CHECK(count_ops(invariant_product(true, true), StreamOp::kTensorTensor) == 1);
+    CHECK(count_ops(invariant_product(false, true), StreamOp::kTensorTensor) == 3);
+    CHECK(count_ops(invariant_product(true, false), StreamOp::kTensorTensor) == 2);
+}
+
+TEST_CASE("arrays past SBUF are hoisted and spilled only when that relieves the busiest unit") {
+    // Twelve passes over 64 transposes of 128 x 128 each; the hoisted array is 32 KiB per
+    // partition, the machine holds less. Products make TensorE busy, or stores the DMAs.
+    const auto transposes = [](bool stores) {
+        ProgramBuilder b;
+        const auto in = b.input({128 * 64, 128});
+        const auto out = b.output({128 * 12, 512});
+        const auto w = b.tile(128, 512, 1);
+        b.load(b.whole(w), b.whole(b.input({128, 512})));
+        for (int pass = 0; pass < 12; ++pass) {
+            const auto sum = b.psum(128, 512, 2);
+            for (int k = 0; k < 64; ++k) {
+                const auto x = b.tile(128, 128, 3);
+                const auto turned = b.psum(128, 128, 4);
+                const auto xt = b.tile(128, 128, 5);
+                b.load(b.whole(x), b.window(in, 128 * k, 128, 0, 128));
+                b.transpose(b.whole(turned), b.whole(x), false);
+                b.copy(b.whole(xt), b.whole(turned));
+                b.matmul(b.whole(sum), b.whole(xt), b.whole(w), k > 0);
+            }
+            const auto result = b.tile(128, 512, 6);
+            b.copy(b.whole(result), b.whole(sum));
+            for (int n = 0; n < (stores ? 2000 : 1); ++n)
+                b.store(b.window(out, 128 * pass, 128, 0, 512), b.whole(result));
+        }
+        Machine machine = trn1();
+        machine.hoist_partition_bytes = 16 * 1024;
+        machine.resident_partition_bytes = 16 * 1024;
+        Stream stream = lower(b.program, machine);
+        compile(stream, machine);
+        return count_ops(stream, StreamOp::kTranspose);
+    };
+    CHECK(transposes(false) == 64);
+    CHECK(transposes(true) == 12 * 64);
 }

@@ -42,50 +42,50 @@ Stream loaded_array(std::int64_t bytes, bool other_writer) {
 
 }  // namespace
 
-TEST_CASE("a loaded array stays while it fits 152 KiB and is re-loaded per use beyond") {
-    Stream fits = loaded_array(152 * 1024, false);
+TEST_CASE("a loaded array stays while it fits 156 KiB and is re-loaded per use beyond") {
+    Stream fits = loaded_array(156 * 1024, false);
     stream_large_loads(fits, trn1());
     CHECK(count_ops(fits, StreamOp::kLoad) == 4);
-    Stream large = loaded_array(152 * 1024 + 4, false);
+    Stream large = loaded_array(156 * 1024 + 4, false);
     stream_large_loads(large, trn1());
     CHECK(count_ops(large, StreamOp::kLoad) == 4);  // one use burst: both uses within 48
     Machine machine = trn1();
     machine.stream_reuse_instructions = 4;
-    large = loaded_array(152 * 1024 + 4, false);
+    large = loaded_array(156 * 1024 + 4, false);
     stream_large_loads(large, machine);
     CHECK(count_ops(large, StreamOp::kLoad) == 8);
-    CHECK(count(large).hbm_read_bytes == 2 * 128 * (152 * 1024 + 4));
+    CHECK(count(large).hbm_read_bytes == 2 * 128 * (156 * 1024 + 4));
 }
 
 TEST_CASE("an array with another writer is not re-loaded") {
-    Stream stream = loaded_array(152 * 1024 + 4, true);
+    Stream stream = loaded_array(156 * 1024 + 4, true);
     Machine machine = trn1();
     machine.stream_reuse_instructions = 4;
     stream_large_loads(stream, machine);
     CHECK(count_ops(stream, StreamOp::kLoad) == 4);
 }
 
-TEST_CASE("tiles are spilled beyond 152 KiB per partition and not at 152 KiB") {
-    Stream fits = loaded_array(152 * 1024, true);
+TEST_CASE("tiles are spilled beyond 156 KiB per partition and not at 156 KiB") {
+    Stream fits = loaded_array(156 * 1024, true);
     insert_spills(fits, trn1());
     CHECK(count(fits).spill_save_bytes == 0);
     CHECK(count(fits).spill_reload_bytes == 0);
-    Stream large = loaded_array(152 * 1024 + 4, true);
+    Stream large = loaded_array(156 * 1024 + 4, true);
     insert_spills(large, trn1());
     const Counters c = count(large);
     // Tile 2 leaves for tile 3, tile 1 for tile 2; tile 1 comes back in place of a used-up tile.
-    CHECK(c.spill_save_bytes == 2 * 128 * 38 * 1024);
+    CHECK(c.spill_save_bytes == 2 * 128 * 39 * 1024);
     CHECK(c.spill_reload_bytes == c.spill_save_bytes);
-    CHECK(c.hbm_write_bytes == 2 * 128 * (152 * 1024 + 4) + c.spill_save_bytes);
+    CHECK(c.hbm_write_bytes == 2 * 128 * (156 * 1024 + 4) + c.spill_save_bytes);
 }
 
 TEST_CASE("a tile that was only loaded is dropped, not spilled, and loaded again") {
-    Stream stream = loaded_array(152 * 1024 + 4, false);
+    Stream stream = loaded_array(156 * 1024 + 4, false);
     insert_spills(stream, trn1());
     CHECK(count_ops(stream, StreamOp::kSpill) == 0);
     CHECK(count_ops(stream, StreamOp::kReload) == 2);
     CHECK(count(stream).spill_reload_bytes == 0);
-    CHECK(count(stream).hbm_read_bytes == 128 * (152 * 1024 + 4 + 2 * 38 * 1024));
+    CHECK(count(stream).hbm_read_bytes == 128 * (156 * 1024 + 4 + 2 * 39 * 1024));
 }
 
 TEST_CASE("the farthest used tile is the one that is spilled") {

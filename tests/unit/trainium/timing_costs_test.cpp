@@ -185,8 +185,24 @@ TEST_CASE("a DMA costs its descriptors, spread over its queues") {
     const DmaCost cost = dma_cost(dma(128 * 2048, 2048, 128, 4096), machine);
     CHECK(cost.queue_ns == Approx(8 * (2048 / 17.0 + 15)));
     CHECK_FALSE(cost.far_stride);
-    CHECK(dma_cost(dma(128 * 2048, 1024, 128, 4096), machine).queue_ns ==
-          Approx(16 * (1024 / 17.0 + 15)));
+}
+
+TEST_CASE("a row in HBM costs no less than 128 ns; pieces on the chip's side have no such price") {
+    const Machine machine = trn1();
+    const auto queue_ns = [&](std::int64_t row, std::int64_t run) {
+        Instruction load = dma(128 * row, run, 128, 4096);
+        load.row_bytes = row;
+        return dma_cost(load, machine).queue_ns;
+    };
+    // 113 ns x 17 bytes/ns: shorter rows cost alike, longer ones more.
+    CHECK(queue_ns(1920, 1920) == Approx(8 * 128.0));
+    CHECK(queue_ns(1924, 1924) > 8 * 128.0);
+    CHECK(queue_ns(512, 512) == Approx(8 * 128.0));
+    CHECK(queue_ns(4, 4) == Approx(8 * 128.0));
+    // Four pieces of a row of 2 KiB: their own overheads, once the row's price is passed.
+    CHECK(queue_ns(2048, 512) == Approx(8 * 4 * (512 / 17.0 + 15)));
+    CHECK(queue_ns(256, 64) == Approx(8 * 128.0));
+    CHECK(queue_ns(256, 128) == Approx(8 * 128.0));
 }
 
 TEST_CASE("the far-stride rule holds from 512 KiB on and never makes a descriptor cheaper") {

@@ -81,7 +81,11 @@ struct Change {
     void (*apply)(Machine&);
 };
 const Change kImprovements[] = {
-    {"twice the DMA rate", [](Machine& m) { m.dma_queue_bytes_per_ns *= 2; }},
+    {"twice the DMA rate",
+     [](Machine& m) {
+         m.dma_queue_bytes_per_ns *= 2;
+         m.dma_descriptor_min_ns /= 2;
+     }},
     {"a tenth more DMA rate", [](Machine& m) { m.dma_queue_bytes_per_ns *= 1.1; }},
     {"no time per descriptor", [](Machine& m) { m.dma_descriptor_ns = 0; }},
     {"half the DMA latency", [](Machine& m) { m.dma_fixed_ns /= 2; }},
@@ -89,9 +93,9 @@ const Change kImprovements[] = {
     {"a faster TensorE", [](Machine& m) { m.tensor_ghz *= 1.25; }},
     {"a faster VectorE", [](Machine& m) { m.vector_ghz *= 1.25; }},
     {"a faster ScalarE", [](Machine& m) { m.scalar_ghz *= 1.25; }},
-    {"a wider window", [](Machine& m) { m.engine_window = 17; }},
+    {"a wider window", [](Machine& m) { ++m.engine_window; }},
     {"one more buffer", [](Machine& m) { ++m.rotation_extra_buffers; }},
-    {"more SBUF", [](Machine& m) { m.sbuf_partition_bytes *= 2; }},
+    {"more SBUF", [](Machine& m) { m.working_partition_bytes *= 2; }},
     {"twice the PSUM banks", [](Machine& m) { m.psum_partition_bytes *= 2; }},
 };
 

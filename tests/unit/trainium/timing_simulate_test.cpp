@@ -133,12 +133,14 @@ double with_blocked(int blocked) {
     for (int i = 0; i < blocked; ++i)
         b.activation(b.whole(b.tile(1, 8, 3)), ActFunction::kExp, b.window(late, 0, 1, 0, 8));
     b.activation(b.whole(b.tile(128, 4096, 4)), ActFunction::kExp, b.whole(other));
-    return run(b).latency_ns;
+    Machine machine = trn1();
+    machine.engine_window = 16;
+    return run(b, machine).latency_ns;
 }
 
 }  // namespace
 
-TEST_CASE("an engine looks sixteen instructions ahead and no farther") {
+TEST_CASE("an engine looks as far ahead as its window and no farther") {
     const double load = 16384 * 4 / 17.0 + 15 + 2000;
     const double alone = act_ns(4096);
     // Fifteen waiting instructions leave the independent one in the window: it hides the load.
@@ -237,7 +239,7 @@ TEST_CASE("a PSUM tile of two banks takes two") {
     CHECK(program(513) > 0);
 }
 
-TEST_CASE("arrays that DMAs fill rotate over the peak plus the extra buffers") {
+TEST_CASE("arrays that DMAs fill are double-buffered, or rotate over the extra buffers") {
     auto program = [](int extra) {
         Machine machine = trn1();
         machine.rotation_extra_buffers = extra;
@@ -251,7 +253,7 @@ TEST_CASE("arrays that DMAs fill rotate over the peak plus the extra buffers") {
         return run(b, machine).latency_ns;
     };
     const double load = load_ns(trn1(), 2048) + 2000;
-    CHECK(program(0) == Approx(15000 + 8 * (load + act_ns(512) + 160)));
+    CHECK(program(0) == program(1));
     CHECK(program(1) > 15000 + 4 * (load + act_ns(512) + 160));
     CHECK(program(1) < 15000 + 5 * (load + act_ns(512) + 160));
     CHECK(program(7) == Approx(15000 + 8 * (load - 2000) + 2000 + act_ns(512) + 160).margin(300));
