@@ -48,8 +48,10 @@ ExitCode doctor(const Options& options) {
     const bool found = std::filesystem::exists(evaluator, ignored);
     healthy = healthy && found;
     show("evaluator", found, evaluator.string(), "build the target accelopt-eval");
-    const auto machine = eval::load_machine("trn1");
-    show("machine trn1", true, machine.name + "@" + machine.hash);
+    for (const std::string target : {"trn1", "trn2"}) {
+        const auto machine = eval::load_machine(target);
+        show("machine " + target, true, machine.name + "@" + machine.hash);
+    }
     for (const auto& id : eval::shipped_problems()) {
         const auto problem = eval::load_problem(id, "full");
         show("problem " + id, true, problem.title);

@@ -197,8 +197,26 @@ def test_bad_input():
                   f"{text!r}: {done.returncode} {done.stderr}")
 
 
+def test_trainium2():
+    """The commands that take a target take Trainium 2; bench prints the papers' average."""
+    baseline = str(SOURCE / "nkibench/silu/baseline.py")
+    config = str(SOURCE / "configs/quickstart.yaml")
+    for arguments, expected in (
+            (["bench", "--no-values", "--shape", "test"], "geometric mean of % of peak: "),
+            (["profile", baseline, "--problem", "silu", "--shape", "test"], "silu on trn2: ok"),
+            (["check", baseline, "--problem", "silu"], "ok, 0 errors")):
+        done = subprocess.run([PROGRAM, *arguments, "--target", "trn2"], capture_output=True,
+                              text=True, timeout=300, check=False)
+        check(done.returncode == 0 and expected in done.stdout + done.stderr,
+              f"{arguments}: {done.returncode} {done.stdout} {done.stderr}")
+    done = subprocess.run([PROGRAM, "run", config, "--set", "target=trn2", "--dry-run"],
+                          capture_output=True, text=True, timeout=60, check=False)
+    check(done.returncode == 0, f"run: {done.stderr}")
+
+
 def main():
     test_values()
+    test_trainium2()
     test_predictions()
     test_refit()
     test_bad_input()
