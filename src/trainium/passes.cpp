@@ -34,6 +34,7 @@ bool run_passes(Stream& stream, const Machine& machine, Mechanisms mechanisms, b
     if (on(Mechanism::kMergeValues)) left_out = merge_values(stream, machine, spilled);
     if (on(Mechanism::kDeadCode)) remove_dead_code(stream);
     if (on(Mechanism::kStreamLoads)) stream_large_loads(stream, machine);
+    if (on(Mechanism::kRenameTiles)) rename_rewritten_tiles(stream);
     if (on(Mechanism::kFoldCopies)) fold_copies(stream);
     if (on(Mechanism::kPsumBroadcasts)) read_broadcasts_from_psum(stream);
     if (on(Mechanism::kPsumTemporaries)) move_temporaries_to_psum(stream, machine);

@@ -25,6 +25,11 @@ void remove_dead_code(Stream& stream);
 /// `resident_partition_bytes` at once: each use burst of a slice gets its own load.
 void stream_large_loads(Stream& stream, const Machine& machine);
 
+/// Gives every value of an SBUF tile that is written again and again a tile of its own, where each
+/// write brings all that is read until the next: buffers rotate instead of waiting for their last
+/// reader. Tiles that the kernel places itself keep their place.
+void rename_rewritten_tiles(Stream& stream);
+
 /// Takes the work from copies of the whole result of an activation, casts or not: ScalarE casts on
 /// write, and the compiler lets it write the copy as well. What is left is an issue.
 void fold_copies(Stream& stream);

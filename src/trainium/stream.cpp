@@ -193,6 +193,7 @@ class Lowering {
                 t.role == nki::TensorRole::kInput || t.role == nki::TensorRole::kConstant;
             tile.site = site_of(t);
             tile.tensor = view.tensor;
+            tile.placed = !t.placements.empty();
             if (t.buffer == nki::Buffer::kHbm) {
                 tile.hbm_bytes = t.partitions * t.free_elements * nki::size_of(t.dtype);
             } else {

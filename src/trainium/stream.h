@@ -105,6 +105,7 @@ struct Instruction {
 struct Tile {
     nki::Buffer buffer = nki::Buffer::kSbuf;
     bool read_only = false;            ///< HBM input or constant: loads of it may be merged
+    bool placed = false;               ///< the kernel says where it lies
     bool rotates = true;               ///< allocation is limited to a few buffers of its site
     std::int32_t partition_bytes = 0;  ///< on-chip only
     std::int32_t partitions = 0;

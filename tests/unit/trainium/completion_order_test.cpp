@@ -261,6 +261,21 @@ TEST_CASE("A slice of a buffer that was loaded again holds the later values",
     CHECK_FALSE(hazard_of(program, kernel).has_value());
 }
 
+TEST_CASE("Values of a rewritten buffer keep apart when they get tiles of their own",
+          "[completion_order]") {
+    ProgramBuilder b;
+    const TensorId in = b.input({128 * 16, 200});
+    const TensorId out = b.output({128 * 16, 200});
+    const TensorId buffer = b.tile(128, 256, 1);
+    for (int step = 0; step < 16; ++step) {
+        const TensorId y = b.tile(128, 200, 2);
+        b.load(b.window(buffer, 0, 128, 0, 200), b.window(in, 128 * step, 128, 0, 200));
+        b.scalar(b.whole(y), AluOp::kMultiply, b.window(buffer, 0, 128, 0, 200), 0.5);
+        b.store(b.window(out, 128 * step, 128, 0, 200), b.whole(y));
+    }
+    require_agreement(numbered(b));
+}
+
 TEST_CASE("Broadcasts that are read in PSUM keep their values", "[completion_order]") {
     ProgramBuilder b;
     const TensorId rows = b.input({24, 300});
