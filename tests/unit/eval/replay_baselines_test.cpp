@@ -7,11 +7,14 @@
 
 using namespace accelopt;
 
-TEST_CASE("baselines give the same program replayed and interpreted", "[eval][replay]") {
+namespace {
+
+/// Traces every baseline both ways and compares; returns how many operations were replayed.
+std::int64_t compare_baselines(const std::string& shape) {
     std::int64_t replayed = 0;
     for (const std::string& id : eval::shipped_problems()) {
         INFO(id);
-        const eval::Problem problem = eval::load_problem(id, "test");
+        const eval::Problem problem = eval::load_problem(id, shape);
         const auto module = nki::parse(problem.baseline_source);
         REQUIRE(module.ok());
         nki::TraceOptions options;
@@ -24,5 +27,16 @@ TEST_CASE("baselines give the same program replayed and interpreted", "[eval][re
         CHECK(testing::difference(*plain, *fast) == "");
         replayed += fast->replayed;
     }
-    CHECK(replayed > 1000);
+    return replayed;
+}
+
+}  // namespace
+
+TEST_CASE("baselines give the same program replayed and interpreted", "[eval][replay]") {
+    CHECK(compare_baselines("test") > 1000);
+}
+
+TEST_CASE("baselines of full size give the same program replayed and interpreted",
+          "[eval][replay][slow]") {
+    CHECK(compare_baselines("full") > 300'000);
 }
