@@ -45,7 +45,7 @@ void rename_rewritten_tiles(Stream& stream) {
             if (instruction.src[s].tile == instruction.dst.tile) life.renames = false;
         }
         Life& life = lives[instruction.dst.tile];
-        if (instruction.accumulate) life.renames = false;
+        if (instruction.accumulate || instruction.partial) life.renames = false;
         ++life.writes;
         life.value = instruction.dst;
         life.dense = is_dense(instruction);

@@ -254,6 +254,7 @@ class Lowering {
             op.accumulate || (op.opcode == Opcode::kScatter && op.op0 != nki::AluOp::kNone);
         out.onezero = (op.stationary_onezero && has_four_bytes(op.src[0])) ||
                       (op.moving_onezero && op.sources > 1 && has_four_bytes(op.src[1]));
+        out.partial = !op.mask.empty() || op.extra >= 0 || has_own_spaces(op.opcode);
         // An operation that fills what its mask leaves out writes all of that.
         const bool fills = index_ > 0 && prepares_next(program_, index_ - 1);
         out.dst = operand(fills ? program_.operations[index_ - 1].dst : op.dst);

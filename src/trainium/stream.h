@@ -76,6 +76,7 @@ struct Instruction {
     bool accumulate = false;   ///< matmul into an open accumulation group: also reads dst
     bool clean = false;        ///< reload of elements that HBM held anyway: no spill
     bool unmergeable = false;  ///< made implicitly by nl.matmul: the compiler keeps every one
+    bool partial = false;      ///< may leave elements of its box as they are
     bool onezero = false;
     bool single_elements = false;  ///< DMA: no two neighbours on one side are on the other
     bool four_byte = true;         ///< operands of four bytes (fp32: several passes)

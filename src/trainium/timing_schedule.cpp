@@ -39,10 +39,12 @@ class Builder {
         }
         schedule_.nodes = nodes_;
         schedule_.pending.assign(nodes_, 0);
-        for (const auto* edges : {&after_result_, &after_issue_})
+        for (const auto* edges : {&after_result_, &after_issue_, &after_allocation_})
             for (const auto& [from, to] : *edges) ++schedule_.pending[to];
         schedule_.after_result = to_adjacency(after_result_, nodes_);
         schedule_.after_issue = to_adjacency(after_issue_, nodes_);
+        schedule_.after_allocation = to_adjacency(
+            after_allocation_, static_cast<std::int32_t>(schedule_.allocations.size()));
         schedule_.uses = to_adjacency(uses_, nodes_);
         limit_sites();
         return std::move(schedule_);
@@ -143,12 +145,13 @@ class Builder {
         const Instruction& instruction = stream_.instructions[k];
         if (instruction.op == StreamOp::kReload) live_[instruction.dst.tile] = -1;
         for_each_operand(instruction, [&](const Operand& o) {
-            touch(o.tile, k, instruction.op == StreamOp::kReload);
+            touch(o, k, instruction.op == StreamOp::kReload);
         });
         if (instruction.op == StreamOp::kSpill) live_[instruction.src[0].tile] = -1;
     }
 
-    void touch(std::int32_t t, std::int32_t k, bool reload) {
+    void touch(const Operand& operand, std::int32_t k, bool reload) {
+        const std::int32_t t = operand.tile;
         const Tile& tile = stream_.tiles[t];
         if (tile.buffer == Buffer::kHbm) return;
         if (live_[t] < 0) {
@@ -167,6 +170,11 @@ class Builder {
         }
         Allocation& allocation = schedule_.allocations[live_[t]];
         if (allocation.last_user == k) return;
+        // The first user gets the memory. Who depends on it comes later anyway; a user of another
+        // part of the tile must wait for the memory alone.
+        const Instruction& first = stream_.instructions[allocation.first_user];
+        if (k != allocation.first_user && !first.dst.overlaps(operand))
+            after_allocation_.emplace_back(live_[t], k);
         allocation.last_user = k;
         ++allocation.users;
         uses_.emplace_back(k, live_[t]);
@@ -211,7 +219,8 @@ class Builder {
     std::vector<std::int32_t> live_;  ///< per tile: its current allocation
     std::vector<Edge> after_result_;
     std::vector<Edge> after_issue_;
-    std::vector<Edge> uses_;  ///< node, allocation
+    std::vector<Edge> after_allocation_;  ///< allocation, node
+    std::vector<Edge> uses_;              ///< node, allocation
 };
 
 }  // namespace

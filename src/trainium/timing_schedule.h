@@ -36,7 +36,8 @@ struct Schedule {
     std::vector<std::int32_t> pending;  ///< per node: dependencies
     Adjacency after_result;             ///< successors that wait for the result
     Adjacency after_issue;  ///< successors that wait for the engine only (accumulation in PSUM)
-    Adjacency uses;         ///< per node: allocations used
+    Adjacency after_allocation;  ///< per allocation: nodes that wait for nothing but its memory
+    Adjacency uses;              ///< per node: allocations used
     std::vector<Allocation> allocations;   ///< in program order of first use
     std::vector<std::int32_t> site_limit;  ///< live SBUF allocations allowed; -1 = no limit
 };

@@ -164,6 +164,7 @@ class Simulator {
         each_new_bank(node, [&](std::int32_t a) {
             record(OrderStep::Kind::kAllocate, a);
             recorder_.given(a, now_ns_);
+            release_memory(a);
         });
         psum_used_ += banks;
         missing_banks_[node] = 0;
@@ -277,13 +278,21 @@ class Simulator {
     }
 
     void give() {
-        const Allocation& allocation = schedule_.allocations[sbuf_.front()];
-        record(OrderStep::Kind::kAllocate, sbuf_.front());
+        const std::int32_t given = sbuf_.front();
+        const Allocation& allocation = schedule_.allocations[given];
+        record(OrderStep::Kind::kAllocate, given);
         recorder_.given(sbuf_.front(), now_ns_);
         ++sbuf_.next;
         sbuf_.used += allocation.size;
         if (allocation.site >= 0) ++site_live_[allocation.site];
         --missing_[allocation.first_user];
+        release_memory(given);
+    }
+
+    void release_memory(std::int32_t allocation) {
+        const Adjacency& waiting = schedule_.after_allocation;
+        for (std::int32_t e = waiting.first[allocation]; e < waiting.first[allocation + 1]; ++e)
+            --pending_[waiting.items[e]];
     }
 
     void record(OrderStep::Kind kind, std::int32_t index) {

@@ -261,6 +261,21 @@ TEST_CASE("A slice of a buffer that was loaded again holds the later values",
     CHECK_FALSE(hazard_of(program, kernel).has_value());
 }
 
+TEST_CASE("A part of PSUM that nothing writes holds zeros before the other part is written",
+          "[completion_order]") {
+    ProgramBuilder b;
+    const TensorId in = b.input({31, 25});
+    const TensorId out = b.output({114, 25});
+    const TensorId x = b.tile(31, 25, 1);
+    const TensorId p = b.psum(114, 25, 2);
+    b.load(b.whole(x), b.whole(in));
+    b.add(Opcode::kMemset, b.whole(p)).implicit = true;
+    b.activation(b.window(p, 0, 31, 0, 25), nki::ActFunction::kExp, b.whole(x));
+    b.store(b.window(out, 0, 83, 0, 25), b.window(p, 0, 83, 0, 25));
+    b.store(b.window(out, 83, 31, 0, 25), b.window(p, 83, 31, 0, 25));
+    require_agreement(numbered(b));
+}
+
 TEST_CASE("Values of a rewritten buffer keep apart when they get tiles of their own",
           "[completion_order]") {
     ProgramBuilder b;

@@ -13,7 +13,7 @@ using nki::AluOp;
 
 namespace {
 
-enum class Use { kSame, kPart, kBeyond, kInPlace, kPlaced, kBeforeAnyWrite };
+enum class Use { kSame, kPart, kBeyond, kInPlace, kMasked, kPlaced, kBeforeAnyWrite };
 
 /// One tile of 128 x 512 that four steps load (the first 256 columns of it) and read; returns how
 /// many tiles the loads fill.
@@ -26,7 +26,8 @@ std::size_t tiles_of_four_steps(Use use) {
     if (use == Use::kBeforeAnyWrite)
         b.activation(b.whole(b.tile(128, 256, 2)), ActFunction::kExp, columns(256));
     for (int step = 0; step < 4; ++step) {
-        b.load(columns(256), b.window(in, 128 * step, 128, 0, 256));
+        auto& load = b.load(columns(256), b.window(in, 128 * step, 128, 0, 256));
+        if (use == Use::kMasked) load.mask = {rows_below(0, 127)};
         if (use == Use::kInPlace)
             b.activation(columns(256), ActFunction::kExp, columns(256));
         const std::int64_t read = use == Use::kPart ? 100 : use == Use::kBeyond ? 257 : 256;
@@ -57,6 +58,7 @@ TEST_CASE("every value of a buffer that is loaded and read again gets a tile of 
 TEST_CASE("buffers that keep something across a write keep their name") {
     CHECK(tiles_of_four_steps(Use::kBeyond) == 1);
     CHECK(tiles_of_four_steps(Use::kInPlace) == 1);
+    CHECK(tiles_of_four_steps(Use::kMasked) == 1);
     CHECK(tiles_of_four_steps(Use::kBeforeAnyWrite) == 1);
     CHECK(tiles_of_four_steps(Use::kPlaced) == 1);
 }
