@@ -68,9 +68,9 @@ Machine trn1() {
         {"stream_reuse_instructions", 48},
         {"identity_bytes", 65536},
         {"peak_flops_bandwidth_ratio", 223.781463973542},
-        {"uncertainty_high", 0.05},
+        {"uncertainty_high", 0.10},
         {"uncertainty_medium", 0.10},
-        {"uncertainty_low", 0.15},
+        {"uncertainty_low", 0.20},
     };
     Machine machine;
     machine.name = "trn1";
