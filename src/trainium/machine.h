@@ -67,7 +67,7 @@ struct Machine {
     std::int64_t hoist_partition_bytes = 0;     ///< SBUF-fit test of hoisted arrays
     double hoist_spilled_gain = 0;              ///< above: hoisted and spilled all the same
     std::int64_t resident_partition_bytes = 0;  ///< above: streamed or spilled
-    std::int64_t working_partition_bytes = 0;   ///< SBUF that tiles can fill at the same time
+    std::int64_t working_slack_bytes = 0;       ///< SBUF beyond the residency: tiles overlap in it
     std::int64_t psum_temporary_bytes = 0;      ///< largest temporary moved to PSUM
     int psum_temporary_min_elements = 0;        ///< smaller temporaries stay in SBUF
     int stream_reuse_instructions = 0;      ///< a re-loaded slice is reused within this distance

@@ -76,7 +76,7 @@ inline constexpr std::array kMachineFields{
     MachineField{"hoist_partition_bytes", &Machine::hoist_partition_bytes, true},
     MachineField{"hoist_spilled_gain", &Machine::hoist_spilled_gain, true},
     MachineField{"resident_partition_bytes", &Machine::resident_partition_bytes},
-    MachineField{"working_partition_bytes", &Machine::working_partition_bytes},
+    MachineField{"working_slack_bytes", &Machine::working_slack_bytes, true},
     MachineField{"psum_temporary_bytes", &Machine::psum_temporary_bytes, true},
     MachineField{"psum_temporary_min_elements", &Machine::psum_temporary_min_elements, true},
     MachineField{"stream_reuse_instructions", &Machine::stream_reuse_instructions, true},

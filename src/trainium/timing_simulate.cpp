@@ -76,7 +76,7 @@ class Simulator {
           users_left_(schedule.allocations.size()),
           site_live_(schedule.site_limit.size(), 0),
           queue_free_ns_(static_cast<std::size_t>(machine.dma_queues), 0.0) {
-        sbuf_.capacity = machine.working_partition_bytes;
+        sbuf_.capacity = machine.resident_partition_bytes + machine.working_slack_bytes;
         psum_banks_ = machine.psum_partition_bytes / machine.psum_bank_bytes;
     }
 

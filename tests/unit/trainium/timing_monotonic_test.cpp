@@ -95,7 +95,7 @@ const Change kImprovements[] = {
     {"a faster ScalarE", [](Machine& m) { m.scalar_ghz *= 1.25; }},
     {"a wider window", [](Machine& m) { ++m.engine_window; }},
     {"one more buffer", [](Machine& m) { ++m.rotation_extra_buffers; }},
-    {"more SBUF", [](Machine& m) { m.working_partition_bytes *= 2; }},
+    {"more SBUF", [](Machine& m) { m.working_slack_bytes += 64 * 1024; }},
     {"twice the PSUM banks", [](Machine& m) { m.psum_partition_bytes *= 2; }},
 };
 

@@ -62,7 +62,7 @@ Machine trn1() {
         {"hoist_partition_bytes", 192 * 1024},
         {"hoist_spilled_gain", 0.05},
         {"resident_partition_bytes", 156 * 1024},
-        {"working_partition_bytes", 167 * 1024},
+        {"working_slack_bytes", 11 * 1024},
         {"psum_temporary_bytes", 2048},
         {"psum_temporary_min_elements", 64},
         {"stream_reuse_instructions", 48},
