@@ -183,7 +183,7 @@ class Simulator {
         for (std::size_t c = 0; c < window.candidates().size();) {
             if (in_flight_ >= machine_.dma_in_flight) return;
             const std::int32_t node = window.candidates()[c];
-            if (!ready(node)) {
+            if (!ready(node) || !take_banks(node, c == 0)) {
                 ++c;
                 continue;
             }
@@ -281,7 +281,7 @@ class Simulator {
         const std::int32_t given = sbuf_.front();
         const Allocation& allocation = schedule_.allocations[given];
         record(OrderStep::Kind::kAllocate, given);
-        recorder_.given(sbuf_.front(), now_ns_);
+        recorder_.given(given, now_ns_);
         ++sbuf_.next;
         sbuf_.used += allocation.size;
         if (allocation.site >= 0) ++site_live_[allocation.site];
@@ -306,12 +306,15 @@ class Simulator {
     /// The oldest instruction that only PSUM banks keep waiting; -1 for none.
     std::int32_t oldest_without_banks() const {
         std::int32_t oldest = -1;
-        for (const Window& engine : engines_) {
-            for (const std::int32_t node : engine.candidates()) {
+        const auto look = [&](const Window& window) {
+            for (const std::int32_t node : window.candidates()) {
                 if (ready(node) && missing_banks_[node] > 0 && (oldest < 0 || node < oldest))
                     oldest = node;
             }
-        }
+        };
+        for (const Window& engine : engines_) look(engine);
+        look(loads_);
+        look(stores_);
         return oldest;
     }
 

@@ -28,11 +28,13 @@ struct OrderStep {
 /// the compiler's list scheduling); DMAs are issued likewise from `dma_window` loads and as many
 /// stores, at most `dma_in_flight` at once, and spread round-robin over first-come-first-served
 /// queues. A result is visible `result_latency_ns` after its engine is free, a DMA `dma_fixed_ns`
-/// after its queues. SBUF and PSUM are given out in program order and taken back at the last use.
+/// after its queues. SBUF is given out in program order, PSUM banks when their first user starts
+/// (one that overtakes others leaves `psum_reserved_banks` to the oldest); both are taken back at
+/// the last use.
 ///
 /// It cannot deadlock: dependencies point backwards and the oldest instruction is in its window, so
-/// only a lack of memory can stop everything. Then nothing is in flight, and the oldest waiting
-/// tile gets its memory all the same; `forced_allocations` counts these.
+/// only a lack of memory can stop everything. Then nothing is in flight, and the oldest instruction
+/// that waits for memory gets it all the same; `forced_allocations` counts these.
 /// With `order`, appends the steps of the run in the order in which they happen; with `timeline`,
 /// writes down when, and what each instruction waited for.
 SimulationResult simulate(const Stream& stream, const Schedule& schedule, const Machine& machine,

@@ -276,6 +276,26 @@ TEST_CASE("A part of PSUM that nothing writes holds zeros before the other part 
     require_agreement(numbered(b));
 }
 
+TEST_CASE("A DMA can be the first to use a part of PSUM", "[completion_order]") {
+    ProgramBuilder b;
+    const TensorId in = b.input({128 * 12, 512});
+    const TensorId out = b.output({128 * 12, 512});
+    for (int step = 0; step < 12; ++step) {  // more than the eight banks
+        const TensorId p = b.psum(128, 512, 1);
+        const TensorId y = b.tile(128, 512, 2);
+        b.load(b.whole(p), b.window(in, 128 * step, 128, 0, 512));
+        b.scalar(b.whole(y), AluOp::kMultiply, b.whole(p), 0.5);
+        b.store(b.window(out, 128 * step, 128, 0, 512), b.whole(y));
+    }
+    const nki::Program program = numbered(b);
+    require_agreement(program);
+    const CompiledKernel kernel = compile_kernel(program, testing::trn1());
+    const auto given = std::count_if(
+        kernel.order.begin(), kernel.order.end(),
+        [](const OrderStep& step) { return step.kind == OrderStep::Kind::kAllocate; });
+    CHECK(static_cast<std::size_t>(given) == kernel.schedule.allocations.size());
+}
+
 TEST_CASE("Values of a rewritten buffer keep apart when they get tiles of their own",
           "[completion_order]") {
     ProgramBuilder b;
