@@ -47,7 +47,9 @@ std::vector<TriedSet> sets_of(const Problem& problem) {
 class TaskCheck {
   public:
     explicit TaskCheck(const Problem& problem)
-        : problem_(problem), store_("", kReferenceBytes), conditioned_(problem.conditioned_constant.has_value()) {
+        : problem_(problem),
+          store_("", kReferenceBytes),
+          conditioned_(problem.conditioned_constant.has_value()) {
         report_.rule = conditioned_ ? "conditioned" : "published";
         report_.constant = problem.conditioned_constant.value_or(problem.tolerance);
     }

@@ -144,8 +144,7 @@ Evaluator::Flow Evaluator::execute_for(const Step& step) {
     const LoopScope scope(builder_, step, is_range ? range.kind : LoopKind::kStatic, variable,
                           trips);
     bool stop = false;
-    const bool traced_once =
-        range.kind == LoopKind::kAffine || range.kind == LoopKind::kSequential;
+    const bool traced_once = range.kind == LoopKind::kAffine || range.kind == LoopKind::kSequential;
     std::vector<std::pair<int, Value>> entered;
     if (is_range && traced_once) entered = numbers_rebound_in(step);
     std::optional<Replay> replay;

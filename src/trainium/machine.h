@@ -8,8 +8,8 @@ namespace accelopt::trainium {
 /// Every constant of the machine, filled by eval from configs/hardware/TARGET.yaml. Units are in
 /// the names; the YAML file holds the source of every value. Grow freely: one member per key.
 struct Machine {
-    std::string name;  ///< "trn1"
-    std::string hash;  ///< of the description file, first 12 digits
+    std::string name;      ///< "trn1"
+    std::string hash;      ///< of the description file, first 12 digits
     int core_version = 0;  ///< NeuronCore generation: decides what the language refuses
     // Memories
     int partitions = 0;

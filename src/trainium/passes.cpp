@@ -7,9 +7,31 @@
 
 namespace accelopt::trainium {
 
+std::vector<TileUsers> collect_users(const Stream& stream) {
+    std::vector<TileUsers> users(stream.tiles.size());
+    for (std::size_t k = 0; k < stream.instructions.size(); ++k) {
+        const Instruction& instruction = stream.instructions[k];
+        for (int s = 0; s < instruction.sources; ++s) {
+            TileUsers& read = users[instruction.src[s].tile];
+            read.reader = ++read.reads == 1 ? static_cast<std::int32_t>(k) : -1;
+        }
+        TileUsers& written = users[instruction.dst.tile];
+        written.writer = ++written.writes == 1 ? static_cast<std::int32_t>(k) : -1;
+    }
+    return users;
+}
+
+void keep_only(Stream& stream, const std::vector<bool>& keep) {
+    std::size_t kept = 0;
+    for (std::size_t k = 0; k < stream.instructions.size(); ++k) {
+        if (keep[k]) stream.instructions[kept++] = stream.instructions[k];
+    }
+    stream.instructions.resize(kept);
+}
+
 void remove_dead_code(Stream& stream) {
     std::vector<bool> used(stream.tiles.size(), false);
-    auto& instructions = stream.instructions;
+    const auto& instructions = stream.instructions;
     std::vector<bool> keep(instructions.size(), false);
     for (std::size_t k = instructions.size(); k-- > 0;) {
         const Instruction& instruction = instructions[k];
@@ -18,11 +40,7 @@ void remove_dead_code(Stream& stream) {
         keep[k] = true;
         for (int s = 0; s < instruction.sources; ++s) used[instruction.src[s].tile] = true;
     }
-    std::size_t out = 0;
-    for (std::size_t k = 0; k < instructions.size(); ++k) {
-        if (keep[k]) instructions[out++] = instructions[k];
-    }
-    instructions.resize(out);
+    keep_only(stream, keep);
 }
 
 namespace {

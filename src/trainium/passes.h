@@ -9,9 +9,22 @@
 
 namespace accelopt::trainium {
 
+/// Who writes and reads a tile; -1: nobody or several.
+struct TileUsers {
+    std::int32_t writes = 0;
+    std::int32_t reads = 0;
+    std::int32_t writer = -1;
+    std::int32_t reader = -1;
+};
+std::vector<TileUsers> collect_users(const Stream& stream);
+
+/// Removes the instructions whose place in `keep` is false.
+void keep_only(Stream& stream, const std::vector<bool>& keep);
+
 /// Merges identical definitions (value numbering), which hoists loop-invariant work: loads of
-/// read-only HBM, explicit transposes and copies whose sources have equal values. Arithmetic is
-/// compared but never merged itself: what only fed merged copies dies in remove_dead_code.
+/// read-only HBM, explicit transposes and copies whose sources have equal values, and arithmetic
+/// that a loop computes again at one place of the source. Other arithmetic is compared but not
+/// merged itself: what only fed merged copies dies in remove_dead_code.
 /// Buffers that are rewritten, accumulated into or updated in place keep every instruction, and so
 /// do implicit transposes of nl.matmul. An array whose merged tiles would hold more than
 /// `hoist_partition_bytes` at once is left as written, with the producers that feed it, unless

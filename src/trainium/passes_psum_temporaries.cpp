@@ -2,34 +2,12 @@
 #include "trainium/timing_costs.h"
 
 namespace accelopt::trainium {
-namespace {
-
 using nki::Buffer;
 
-/// A tile's uses and its only writer (-1: none or several).
-struct Uses {
-    std::int32_t reads = 0;
-    std::int32_t writes = 0;
-    std::int32_t writer = -1;
-};
-
-std::vector<Uses> collect_uses(const Stream& stream) {
-    std::vector<Uses> uses(stream.tiles.size());
-    for (std::size_t k = 0; k < stream.instructions.size(); ++k) {
-        const Instruction& instruction = stream.instructions[k];
-        for (int s = 0; s < instruction.sources; ++s) ++uses[instruction.src[s].tile].reads;
-        Uses& written = uses[instruction.dst.tile];
-        written.writer = ++written.writes == 1 ? static_cast<std::int32_t>(k) : -1;
-    }
-    return uses;
-}
-
-}  // namespace
-
 void move_temporaries_to_psum(Stream& stream, const Machine& machine) {
-    const std::vector<Uses> uses = collect_uses(stream);
+    const std::vector<TileUsers> users = collect_users(stream);
     auto is_temporary = [&](const Operand& operand) {
-        const Uses& u = uses[operand.tile];
+        const TileUsers& u = users[operand.tile];
         if (u.reads != 1 || u.writer < 0) return false;
         const Instruction& writer = stream.instructions[u.writer];
         const bool kind =

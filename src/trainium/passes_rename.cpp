@@ -19,10 +19,10 @@ bool is_dense(const Instruction& instruction) {
 /// What is known of a tile while its accesses go by.
 struct Life {
     std::int32_t writes = 0;
-    bool renames = true;      ///< every write begins a value of its own
-    Operand value;            ///< the latest write
-    bool dense = false;       ///< it wrote all of its box
-    std::int32_t tile = -1;   ///< the name of the latest value
+    bool renames = true;     ///< every write begins a value of its own
+    Operand value;           ///< the latest write
+    bool dense = false;      ///< it wrote all of its box
+    std::int32_t tile = -1;  ///< the name of the latest value
 };
 
 bool holds(const Life& life, const Operand& read) {

@@ -138,7 +138,8 @@ class Residency {
         instruction.clean = state.load_only;
         instruction.rows = std::max(1, tile.partitions);
         instruction.bytes = std::int64_t{tile.partition_bytes} * instruction.rows;
-        instruction.run_bytes = instruction.row_bytes = instruction.stride_bytes = std::max(1, tile.partition_bytes);
+        instruction.run_bytes = instruction.row_bytes = instruction.stride_bytes =
+            std::max(1, tile.partition_bytes);
         instruction.sources = 1;
         instruction.src[0] = op == StreamOp::kSpill ? whole : copy;
         instruction.dst = op == StreamOp::kSpill ? copy : whole;

@@ -546,8 +546,7 @@ std::vector<char> implicit_fills(const nki::Program& program) {
     // Backwards: whether the next operation that touches a tile of PSUM reads it.
     std::unordered_map<std::uint64_t, bool> read_next;
     const auto in_psum = [&](const View& view) {
-        require(view.tensor >= 0 &&
-                    static_cast<std::size_t>(view.tensor) < program.tensors.size(),
+        require(view.tensor >= 0 && static_cast<std::size_t>(view.tensor) < program.tensors.size(),
                 "view of an unknown tensor");
         return program.tensors[view.tensor].buffer == nki::Buffer::kPsum;
     };

@@ -207,7 +207,8 @@ class Builder {
         schedule_.site_limit.assign(sites, -1);
         for (std::size_t site = 0; site < sites; ++site) {
             if (dma[site])
-                schedule_.site_limit[site] = peak[site] + std::max(peak[site], machine_.rotation_extra_buffers);
+                schedule_.site_limit[site] =
+                    peak[site] + std::max(peak[site], machine_.rotation_extra_buffers);
         }
     }
 

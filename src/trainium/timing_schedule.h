@@ -43,8 +43,8 @@ struct Schedule {
 };
 
 /// Finds dependencies (read after write, write after read, write after write, on boxes of bytes)
-/// and lifetimes. Sites that DMAs touch may hold `rotation_extra_buffers` more tiles than program
-/// order needs.
+/// and lifetimes. Sites that DMAs touch may hold twice the tiles that program order needs, or
+/// `rotation_extra_buffers` more where that is more.
 Schedule make_schedule(const Stream& stream, const Machine& machine);
 
 }  // namespace accelopt::trainium

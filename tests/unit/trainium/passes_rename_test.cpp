@@ -28,8 +28,7 @@ std::size_t tiles_of_four_steps(Use use) {
     for (int step = 0; step < 4; ++step) {
         auto& load = b.load(columns(256), b.window(in, 128 * step, 128, 0, 256));
         if (use == Use::kMasked) load.mask = {rows_below(0, 127)};
-        if (use == Use::kInPlace)
-            b.activation(columns(256), ActFunction::kExp, columns(256));
+        if (use == Use::kInPlace) b.activation(columns(256), ActFunction::kExp, columns(256));
         const std::int64_t read = use == Use::kPart ? 100 : use == Use::kBeyond ? 257 : 256;
         b.activation(b.whole(b.tile(128, read, 2)), ActFunction::kExp, columns(read));
     }

@@ -30,10 +30,10 @@ const Published kPublished[] = {
     {"silu", silu_structure, 1.333232, 117440512, 117440512, 0, 0, "DMA", "medium"},
     {"adamw", adamw_structure, 1.999829, 358612992, 89653248, 0, 0, "DMA", "high"},
     {"rope", rope_structure, 4.33301, 268435456, 134217728, 0, 0, "DMA", "medium"},
-    {"rmsnorm_matmul", rmsnorm_matmul_structure, 1.05576, 0, 33554432, 36507222016,
-     2147483648, "PE", "high"},
-    {"add_rmsnorm_matmul", add_rmsnorm_matmul_structure, 1.221911, 42012672, 33554432,
-     42949935104, 8589934592, "PE", "high"},
+    {"rmsnorm_matmul", rmsnorm_matmul_structure, 1.05576, 0, 33554432, 36507222016, 2147483648,
+     "PE", "high"},
+    {"add_rmsnorm_matmul", add_rmsnorm_matmul_structure, 1.221911, 42012672, 33554432, 42949935104,
+     8589934592, "PE", "high"},
 };
 
 }  // namespace
