@@ -243,16 +243,26 @@ class Builder {
                                  bool write) const;
     [[noreturn]] void partition_mismatch(const OpRequest& request, const Tile& destination) const;
     [[noreturn]] void shape_mismatch(const OpRequest& request, const Tile& destination) const;
+    void begin_run();
+    void end_iteration();
     void charge_memory(std::int64_t bytes);
     /// Counts what an operation touches; refuses beyond the budget.
     void charge_elements(const Operation& operation);
     void place(Tensor& tensor, std::vector<Tensor::Placement> placements);
+
+    /// A run of a loop, and its current iteration in Program::iterations (-1: none yet).
+    struct RunningLoop {
+        std::int32_t run = 0;
+        std::int32_t iteration = -1;
+    };
 
     Heap& heap_;
     TraceLimits limits_;
     double elements_ = 0;
     Program program_;
     LoopTracker loops_;
+    std::vector<RunningLoop> running_;
+    std::int32_t runs_ = 0;
     AccessTracker accesses_;
     std::vector<TensorState> states_;
     std::unordered_map<std::string, int> api_indices_;

@@ -331,6 +331,14 @@ struct Loop {
     int line = 0;
 };
 
+/// One iteration of a loop that did something: the operations [first, end).
+struct LoopIteration {
+    std::int32_t loop = -1;  ///< index into Program::loops
+    std::int32_t run = 0;    ///< which run of a loop, over all loops
+    std::int32_t first = 0;
+    std::int32_t end = 0;
+};
+
 /// One operation. Which members count follows from the opcode.
 struct Operation {
     Opcode opcode = Opcode::kCopy;
@@ -369,6 +377,7 @@ struct Program {
     Chunked<Tensor, 64> tensors;    ///< indexed by TensorId
     Chunked<Operation> operations;  ///< in program order
     std::vector<Loop> loops;
+    std::vector<LoopIteration> iterations;  ///< each before those inside it; not of a launch's grid
     std::vector<Extra> extras;
     std::vector<std::string> api_names;
     std::vector<TensorId> outputs;  ///< what the kernel returns, in order

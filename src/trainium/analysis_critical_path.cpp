@@ -19,6 +19,8 @@ std::string cause_name(Wait wait) {
             return "queue";
         case Wait::kMemory:
             return "memory";
+        case Wait::kPort:
+            return "port";
         case Wait::kTransfers:
             return "transfers";
         case Wait::kWindow:

@@ -56,6 +56,9 @@ struct Machine {
     double dma_far_stride_bytes = 0;
     double dma_far_descriptor_ns = 0;
     int dma_in_flight = 0;
+    // Ports
+    int shared_sbuf_port = 0;  ///< 1: VectorE and GpSimdE take turns at SBUF
+    int shared_psum_port = 0;  ///< 1: VectorE and ScalarE take turns at PSUM
     // Scheduling
     double result_latency_ns = 0;
     double startup_ns = 0;

@@ -67,6 +67,8 @@ inline constexpr std::array kMachineFields{
     MachineField{"dma_far_stride_bytes", &Machine::dma_far_stride_bytes},
     MachineField{"dma_far_descriptor_ns", &Machine::dma_far_descriptor_ns, true},
     MachineField{"dma_in_flight", &Machine::dma_in_flight},
+    MachineField{"shared_sbuf_port", &Machine::shared_sbuf_port, true},
+    MachineField{"shared_psum_port", &Machine::shared_psum_port, true},
     MachineField{"result_latency_ns", &Machine::result_latency_ns, true},
     MachineField{"startup_ns", &Machine::startup_ns, true},
     MachineField{"engine_window", &Machine::engine_window},

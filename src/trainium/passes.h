@@ -55,6 +55,12 @@ void read_broadcasts_from_psum(Stream& stream);
 /// PSUM (at most `psum_temporary_bytes` each, one per tensor_tensor): halves that instruction.
 void move_temporaries_to_psum(Stream& stream, const Machine& machine);
 
+/// Where SBUF overflows, fuses neighbouring loops of equal trip counts of which one reads what the
+/// other keeps: iterations take turns, so that the tiles between them live for one iteration. Loops
+/// inside the fused ones follow where they can. A pair is fused when no dependency turns round and
+/// less is spilled than without. What stands between the two is moved before or after them.
+void fuse_loops(Stream& stream, const Machine& machine);
+
 /// Keeps SBUF within `resident_partition_bytes` by Belady's rule: evicts the tile whose next use
 /// is farthest, spills it when its only copy is on chip, and re-loads it before that use.
 void insert_spills(Stream& stream, const Machine& machine);

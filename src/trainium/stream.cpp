@@ -146,6 +146,7 @@ class Lowering {
                 lower_plain(op);
             }
         }
+        stream_.iterations = program_.iterations;
         return std::move(stream_);
     }
 

@@ -131,6 +131,8 @@ struct Stream {
     std::vector<Instruction> instructions;
     std::int32_t sites = 0;
     std::vector<Slice> slices;
+    /// Of the program: ranges of Instruction::operation. Empty once instructions were reordered.
+    std::vector<nki::LoopIteration> iterations;
     /// The loads of tiles that are loaded slice by slice: (tile, operation), in program order.
     std::vector<std::pair<std::int32_t, std::int32_t>> sliced_loads;
 };

@@ -54,6 +54,14 @@ void TimelineRecorder::start(std::int32_t node, Unit unit, double now_ns, double
     if (enabled.at_ns < now_ns - kSameInstant_ns) {
         const bool was_busy =
             last >= 0 && timeline_->spans[last].free_ns() > now_ns - kFloatInstant_ns;
+        const std::int32_t port = enabled.blocked_by;
+        if (port >= 0 && timeline_->spans[port].free_ns() > now_ns - kFloatInstant_ns) {
+            span.waited_for = port;
+            span.wait = Wait::kPort;
+            last = node;
+            timeline_->issue_order.push_back(node);
+            return;
+        }
         const bool banks = enabled.refused && !was_busy && last_bank_freed_by_ >= 0;
         const std::int32_t by = banks ? last_bank_freed_by_ : last;
         if (by >= 0) {

@@ -15,10 +15,11 @@ enum class Wait : std::uint8_t {
     kEngine,     ///< an engine that was busy with another instruction
     kQueue,      ///< a DMA queue that was busy with another transfer
     kMemory,     ///< SBUF or PSUM that another instruction was the last to use
+    kPort,       ///< a port of the memory that another engine was using
     kTransfers,  ///< the limit of transfers in flight
     kWindow      ///< the look-ahead in program order
 };
-inline constexpr int kWaits = 7;
+inline constexpr int kWaits = 8;
 
 /// When one instruction of a simulated stream ran.
 struct InstructionSpan {
@@ -78,6 +79,10 @@ class TimelineRecorder {
     void refused(std::int32_t node) {
         if (timeline_ != nullptr) enabled_[node].refused = true;
     }
+    /// An instruction that could have started found a port in use by `by`.
+    void blocked(std::int32_t node, std::int32_t by) {
+        if (timeline_ != nullptr) enabled_[node].blocked_by = by;
+    }
     /// An allocation got its memory at `now_ns`; its first user may have waited for it. PSUM is
     /// given out when that user starts.
     void given(std::int32_t allocation, double now_ns) {
@@ -111,6 +116,7 @@ class TimelineRecorder {
         std::int32_t by = -1;
         Wait wait = Wait::kNothing;
         bool refused = false;  ///< PSUM banks, at least once
+        std::int32_t blocked_by = -1;  ///< at a port, the last time
     };
     struct QueueUse {
         std::int32_t by = -1;  ///< the last user of the queue

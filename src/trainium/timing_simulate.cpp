@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "core/error.h"
+#include "trainium/passes.h"
 #include "trainium/timing_costs.h"
 
 namespace accelopt::trainium {
@@ -61,6 +62,26 @@ struct Event {
     }
 };
 
+/// VectorE and GpSimdE share a port to SBUF, VectorE and ScalarE one to PSUM.
+constexpr int kPorts = 2;
+
+std::vector<std::uint8_t> shared_ports(const Stream& stream, const Machine& machine) {
+    std::vector<std::uint8_t> ports(stream.instructions.size(), 0);
+    for (std::size_t k = 0; k < ports.size(); ++k) {
+        const Instruction& instruction = stream.instructions[k];
+        if (is_dma(instruction.op)) continue;
+        const Unit unit = unit_of(instruction);
+        const bool sbuf = machine.shared_sbuf_port && (unit == Unit::kDve || unit == Unit::kPool);
+        const bool psum = machine.shared_psum_port && (unit == Unit::kDve || unit == Unit::kAct);
+        for_each_operand(instruction, [&](const Operand& operand) {
+            const nki::Buffer buffer = stream.tiles[operand.tile].buffer;
+            if (sbuf && buffer == nki::Buffer::kSbuf) ports[k] |= 1;
+            if (psum && buffer == nki::Buffer::kPsum) ports[k] |= 2;
+        });
+    }
+    return ports;
+}
+
 class Simulator {
   public:
     Simulator(const Stream& stream, const Schedule& schedule, const Machine& machine,
@@ -75,6 +96,7 @@ class Simulator {
           missing_banks_(static_cast<std::size_t>(schedule.nodes), 0),
           users_left_(schedule.allocations.size()),
           site_live_(schedule.site_limit.size(), 0),
+          ports_(shared_ports(stream, machine)),
           queue_free_ns_(static_cast<std::size_t>(machine.dma_queues), 0.0) {
         sbuf_.capacity = machine.resident_partition_bytes + machine.working_slack_bytes;
         psum_banks_ = machine.psum_partition_bytes / machine.psum_bank_bytes;
@@ -129,46 +151,96 @@ class Simulator {
 
     bool ready(std::int32_t node) const { return pending_[node] == 0 && missing_[node] == 0; }
 
+    /// Starts what can start now, on each idle engine the first of its window; the oldest goes
+    /// first, and gets the port or the banks that two engines want.
     void issue_engines() {
-        for (int u = 0; u < static_cast<int>(Unit::kDma); ++u) {
-            if (engine_free_ns_[u] > now_ns_ + kSameInstant_ns) continue;
-            const auto& candidates = engines_[u].candidates();
-            for (std::size_t c = 0; c < candidates.size(); ++c) {
-                const std::int32_t node = candidates[c];
-                if (!ready(node) || !take_banks(node, c == 0)) continue;
-                engines_[u].take(c);
-                const double ns = engine_ns(stream_.instructions[node], stream_, machine_);
-                const double end = now_ns_ + ns;
-                engine_free_ns_[u] = end;
-                result_.busy_ns[u] += ns;
-                recorder_.started(node, static_cast<Unit>(u), now_ns_, ns,
-                                  machine_.result_latency_ns);
-                events_.push({end, EventKind::kEngineFree, node});
-                events_.push({end + machine_.result_latency_ns, EventKind::kResult, node});
-                break;
+        constexpr int kEngines = static_cast<int>(Unit::kDma);
+        std::ptrdiff_t place[kEngines];
+        for (int u = 0; u < kEngines; ++u) place[u] = startable(u);
+        for (;;) {
+            int oldest = -1;
+            for (int u = 0; u < kEngines; ++u) {
+                if (place[u] >= 0 && (oldest < 0 || candidate(u, place[u]) <
+                                                        candidate(oldest, place[oldest])))
+                    oldest = u;
+            }
+            if (oldest < 0) return;
+            if (can_start(candidate(oldest, place[oldest]), place[oldest] == 0)) {
+                start(oldest, place[oldest]);
+                place[oldest] = -1;
+            } else {  // another engine took what it needs
+                place[oldest] = startable(oldest);
             }
         }
     }
 
-    /// Gives a ready instruction the PSUM banks that it is the first to use. An instruction that
-    /// overtakes others leaves some to the oldest one, which those wait for.
-    bool take_banks(std::int32_t node, bool oldest, bool forced = false) {
-        if (missing_banks_[node] == 0) return true;
+    std::int32_t candidate(int u, std::ptrdiff_t place) const {
+        return engines_[u].candidates()[static_cast<std::size_t>(place)];
+    }
+
+    /// The place in the window of an idle engine of the first instruction that can start; -1: none.
+    std::ptrdiff_t startable(int u) {
+        if (engine_free_ns_[u] > now_ns_ + kSameInstant_ns) return -1;
+        const auto& candidates = engines_[u].candidates();
+        for (std::size_t c = 0; c < candidates.size(); ++c) {
+            if (can_start(candidates[c], c == 0)) return static_cast<std::ptrdiff_t>(c);
+        }
+        return -1;
+    }
+
+    bool can_start(std::int32_t node, bool oldest) {
+        return ready(node) && ports_are_free(node) && has_banks(node, oldest);
+    }
+
+    void start(int u, std::ptrdiff_t place) {
+        const std::int32_t node = candidate(u, place);
+        take_banks(node);
+        engines_[u].take(static_cast<std::size_t>(place));
+        const double ns = engine_ns(stream_.instructions[node], stream_, machine_);
+        const double end = now_ns_ + ns;
+        engine_free_ns_[u] = end;
+        for (int p = 0; p < kPorts; ++p) {
+            if ((ports_[node] & (1 << p)) == 0) continue;
+            port_free_ns_[p] = end;
+            port_user_[p] = node;
+        }
+        result_.busy_ns[u] += ns;
+        recorder_.started(node, static_cast<Unit>(u), now_ns_, ns, machine_.result_latency_ns);
+        events_.push({end, EventKind::kEngineFree, node});
+        events_.push({end + machine_.result_latency_ns, EventKind::kResult, node});
+    }
+
+    bool ports_are_free(std::int32_t node) {
+        for (int p = 0; p < kPorts; ++p) {
+            if ((ports_[node] & (1 << p)) == 0) continue;
+            if (port_free_ns_[p] <= now_ns_ + kSameInstant_ns) continue;
+            recorder_.blocked(node, port_user_[p]);
+            return false;
+        }
+        return true;
+    }
+
+    /// True when the PSUM banks that a ready instruction is the first to use are free. An
+    /// instruction that overtakes others leaves some to the oldest one, which those wait for.
+    bool has_banks(std::int32_t node, bool oldest) {
+        if (missing_banks_[node] == 0 || psum_used_ == 0) return true;
         const std::int64_t reserved = oldest ? 0 : machine_.psum_reserved_banks;
         std::int64_t banks = 0;
         each_new_bank(node, [&](std::int32_t a) { banks += schedule_.allocations[a].size; });
-        if (!forced && psum_used_ > 0 && psum_used_ + banks + reserved > psum_banks_) {
-            recorder_.refused(node);
-            return false;
-        }
+        if (psum_used_ + banks + reserved <= psum_banks_) return true;
+        recorder_.refused(node);
+        return false;
+    }
+
+    void take_banks(std::int32_t node) {
+        if (missing_banks_[node] == 0) return;
         each_new_bank(node, [&](std::int32_t a) {
             record(OrderStep::Kind::kAllocate, a);
             recorder_.given(a, now_ns_);
             release_memory(a);
+            psum_used_ += schedule_.allocations[a].size;
         });
-        psum_used_ += banks;
         missing_banks_[node] = 0;
-        return true;
     }
 
     template <typename F>
@@ -183,10 +255,11 @@ class Simulator {
         for (std::size_t c = 0; c < window.candidates().size();) {
             if (in_flight_ >= machine_.dma_in_flight) return;
             const std::int32_t node = window.candidates()[c];
-            if (!ready(node) || !take_banks(node, c == 0)) {
+            if (!ready(node) || !has_banks(node, c == 0)) {
                 ++c;
                 continue;
             }
+            take_banks(node);
             window.take(c);  // another entry moves up behind c
             start_dma(node, which);
         }
@@ -326,7 +399,7 @@ class Simulator {
         ++result_.forced_allocations;
         if (sbuf_.empty() ||
             (banks >= 0 && banks < schedule_.allocations[sbuf_.front()].first_user)) {
-            take_banks(banks, true, true);
+            take_banks(banks);
             return;
         }
         give();
@@ -350,7 +423,10 @@ class Simulator {
     std::vector<std::int32_t> missing_banks_;  ///< PSUM tiles a node is the first to use
     std::vector<std::int32_t> users_left_;
     std::vector<std::int32_t> site_live_;
+    std::vector<std::uint8_t> ports_;  ///< per instruction: shared ports it uses, one bit each
     std::vector<double> queue_free_ns_;
+    double port_free_ns_[kPorts] = {};
+    std::int32_t port_user_[kPorts] = {-1, -1};
     double engine_free_ns_[static_cast<int>(Unit::kDma)] = {};
     std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
     std::vector<std::int32_t> joins_;

@@ -49,6 +49,8 @@ std::string wait_name(Wait wait) {
             return "its queues";
         case Wait::kMemory:
             return "memory on chip";
+        case Wait::kPort:
+            return "a port to the memory";
         case Wait::kTransfers:
             return "transfers in flight";
         case Wait::kWindow:
