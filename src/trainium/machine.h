@@ -69,10 +69,12 @@ struct Machine {
     // Compiler
     std::int64_t hoist_partition_bytes = 0;     ///< SBUF-fit test of hoisted arrays
     double hoist_spilled_gain = 0;              ///< above: hoisted and spilled all the same
-    std::int64_t resident_partition_bytes = 0;  ///< above: streamed or spilled
-    std::int64_t working_slack_bytes = 0;       ///< SBUF beyond the residency: tiles overlap in it
-    std::int64_t psum_temporary_bytes = 0;      ///< largest temporary moved to PSUM
-    int psum_temporary_min_elements = 0;        ///< smaller temporaries stay in SBUF
+    std::int64_t streamed_partition_bytes = 0;  ///< arrays of loads above it: loaded by slices
+    std::int64_t resident_partition_bytes = 0;  ///< above: spilled
+    double spill_dirty_weight = 0;  ///< what it costs to spill a tile, over dropping a loaded one
+    std::int64_t working_slack_bytes = 0;   ///< SBUF beyond the residency: tiles overlap in it
+    std::int64_t psum_temporary_bytes = 0;  ///< largest temporary moved to PSUM
+    int psum_temporary_min_elements = 0;    ///< smaller temporaries stay in SBUF
     int stream_reuse_instructions = 0;      ///< a re-loaded slice is reused within this distance
     std::int64_t identity_bytes = 0;        ///< implicit identity load of nl.matmul
     double peak_flops_bandwidth_ratio = 0;  ///< as neuron-profile prints it

@@ -82,7 +82,7 @@ inline constexpr std::array kMechanisms{
                   "neighbouring loops take turns where SBUF would overflow between them",
                   "swiglu spills 16 MiB of transposes, nothing of the 48 MiB between its loops"},
     MechanismInfo{Mechanism::kSpills, "spills", "spills tiles beyond the SBUF residency",
-                  "bmm_softmax keeps 152.6 KiB per partition"},
+                  "mamba keeps six tiles of 28 KiB and spills one accumulator of two"},
     MechanismInfo{Mechanism::kReschedule, "reschedule", "engines look ahead in program order",
                   "in-order engines: 21 % error on ten baselines, 5 % with look-ahead",
                   [](Machine& m) { m.engine_window = 1; }},

@@ -35,7 +35,7 @@ bool merge_values(Stream& stream, const Machine& machine, bool spilled = false);
 void remove_dead_code(Stream& stream);
 
 /// Re-loads arrays that are only ever loaded and whose tiles would hold more than
-/// `resident_partition_bytes` at once: each use burst of a slice gets its own load.
+/// `streamed_partition_bytes` at once: each use burst of a slice gets its own load.
 void stream_large_loads(Stream& stream, const Machine& machine);
 
 /// Gives every value of an SBUF tile that is written again and again a tile of its own, where each
@@ -62,7 +62,8 @@ void move_temporaries_to_psum(Stream& stream, const Machine& machine);
 void fuse_loops(Stream& stream, const Machine& machine);
 
 /// Keeps SBUF within `resident_partition_bytes` by Belady's rule: evicts the tile whose next use
-/// is farthest, spills it when its only copy is on chip, and re-loads it before that use.
+/// is farthest, spills it when its only copy is on chip, and re-loads it before that use. Tiles that
+/// are not only loaded count as `spill_dirty_weight` times nearer.
 void insert_spills(Stream& stream, const Machine& machine);
 
 /// Applies the passes, in the order above, without those that are switched off.

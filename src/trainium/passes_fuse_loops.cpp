@@ -155,7 +155,8 @@ class Fusing {
                 const auto& to = paths[k];
                 const std::size_t depth = std::min(from.size(), to.size());
                 for (std::size_t d = 0; d < depth; ++d) {
-                    if (from[d] != to[d]) flows_[{from[d], to[d]}] += stream_.tiles[t].partition_bytes;
+                    if (from[d] != to[d])
+                        flows_[{from[d], to[d]}] += stream_.tiles[t].partition_bytes;
                 }
             }
             writer[instruction.dst.tile] = static_cast<std::int32_t>(k);
@@ -212,7 +213,8 @@ class Fusing {
             for (std::size_t r = 0; r < tree_.runs.size(); ++r) {
                 // Bodies of runs change in place; runs that were fused away are not visited.
                 for (std::size_t i = 0; i < tree_.runs[r].iterations.size(); ++i)
-                    any = fuse_in(tree_.runs[r].iterations[i], first, second, before, merged) || any;
+                    any =
+                        fuse_in(tree_.runs[r].iterations[i], first, second, before, merged) || any;
             }
             if (any && legal(order())) {
                 fuse_inside(merged);
@@ -243,8 +245,7 @@ class Fusing {
         for (std::size_t a = 0; a < body.size(); ++a) {
             if (body[a].run < 0 || tree_.runs[body[a].run].loop != first) continue;
             std::size_t b = a + 1;
-            while (b < body.size() &&
-                   (body[b].run < 0 || tree_.runs[body[b].run].loop != second))
+            while (b < body.size() && (body[b].run < 0 || tree_.runs[body[b].run].loop != second))
                 ++b;
             if (b == body.size()) break;
             Run& one = tree_.runs[body[a].run];

@@ -12,7 +12,9 @@ using nki::Buffer;
 class Residency {
   public:
     Residency(Stream& stream, const Machine& machine)
-        : stream_(stream), capacity_(machine.resident_partition_bytes) {}
+        : stream_(stream),
+          capacity_(machine.resident_partition_bytes),
+          dirty_weight_(machine.spill_dirty_weight) {}
 
     void run() {
         const std::vector<Instruction> original = std::move(stream_.instructions);
@@ -22,6 +24,7 @@ class Residency {
         std::vector<std::int32_t> needed;
         for (std::size_t k = 0; k < original.size(); ++k) {
             needed.clear();
+            now_ = k;
             for_each_operand(original[k], [&](const Operand& o) {
                 if (in_sbuf(o.tile) &&
                     std::find(needed.begin(), needed.end(), o.tile) == needed.end())
@@ -39,6 +42,9 @@ class Residency {
     }
 
   private:
+    using Candidate = std::pair<std::size_t, std::int32_t>;  ///< next use, tile
+    using Queue = std::priority_queue<Candidate>;            ///< used farthest ahead first
+
     static constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
 
     struct State {
@@ -53,6 +59,7 @@ class Residency {
     };
 
     bool in_sbuf(std::int32_t tile) const { return stream_.tiles[tile].buffer == Buffer::kSbuf; }
+    Queue& queue_of(std::int32_t tile) { return states_[tile].load_only ? clean_ : dirty_; }
     std::int64_t size(std::int32_t tile) const { return stream_.tiles[tile].partition_bytes; }
 
     /// Lists the instructions that use each tile (once each), as one array cut by tile.
@@ -91,37 +98,51 @@ class Residency {
 
     void bring_in(std::int32_t t, const std::vector<std::int32_t>& needed) {
         if (states_[t].resident) return;
-        while (resident_bytes_ + size(t) > capacity_ && evict_farthest(needed)) {
+        while (resident_bytes_ + size(t) > capacity_ && evict(needed)) {
         }
         states_[t].resident = true;
         resident_bytes_ += size(t);
         if (states_[t].defined) transfer(StreamOp::kReload, t);
     }
 
-    /// Evicts the resident tile used farthest ahead; false when nothing can be evicted (the
-    /// instruction's own tiles then exceed the capacity, which the allocator tolerates).
-    bool evict_farthest(const std::vector<std::int32_t>& needed) {
+    /// Evicts the resident tile that is worth least: used farthest ahead, where a tile that HBM
+    /// does not hold anyway counts as `dirty_weight_` times nearer. False when nothing can be
+    /// evicted (the instruction's own tiles then exceed the capacity, which the allocator
+    /// tolerates).
+    bool evict(const std::vector<std::int32_t>& needed) {
         std::vector<Candidate> kept;
-        bool evicted = false;
-        while (!evicted && !farthest_.empty()) {
-            const Candidate top = farthest_.top();
-            farthest_.pop();
-            const auto [use, t] = top;
-            if (!states_[t].resident || next_use(t) != use) continue;  // stale
-            if (std::find(needed.begin(), needed.end(), t) != needed.end()) {
-                kept.push_back(top);
-                continue;
-            }
-            states_[t].resident = false;
-            resident_bytes_ -= size(t);
-            if (!states_[t].load_only && !states_[t].in_hbm) {
-                transfer(StreamOp::kSpill, t);
-                states_[t].in_hbm = true;
-            }
-            evicted = true;
+        const double clean = ahead(clean_, needed, kept);
+        const double dirty = ahead(dirty_, needed, kept) / dirty_weight_;
+        const bool found = clean >= 0 || dirty >= 0;
+        std::int32_t t = -1;
+        if (found) {
+            Queue& queue = clean >= dirty ? clean_ : dirty_;
+            t = queue.top().second;
+            queue.pop();
         }
-        for (const Candidate& candidate : kept) farthest_.push(candidate);
-        return evicted;
+        for (const Candidate& candidate : kept) queue_of(candidate.second).push(candidate);
+        if (!found) return false;
+        states_[t].resident = false;
+        resident_bytes_ -= size(t);
+        if (!states_[t].load_only && !states_[t].in_hbm) {
+            transfer(StreamOp::kSpill, t);
+            states_[t].in_hbm = true;
+        }
+        return true;
+    }
+
+    /// How far ahead the next use of the queue's top is, after dropping what is out of date and
+    /// setting aside what is needed now; -1 when nothing is left.
+    double ahead(Queue& queue, const std::vector<std::int32_t>& needed,
+                 std::vector<Candidate>& kept) const {
+        for (; !queue.empty(); queue.pop()) {
+            const auto [use, t] = queue.top();
+            if (!states_[t].resident || next_use(t) != use) continue;
+            if (std::find(needed.begin(), needed.end(), t) == needed.end())
+                return static_cast<double>(use - now_);
+            kept.push_back(queue.top());
+        }
+        return -1;
     }
 
     void transfer(StreamOp op, std::int32_t t) {
@@ -154,17 +175,18 @@ class Residency {
             state.resident = false;
             resident_bytes_ -= size(t);
         } else {
-            farthest_.emplace(uses_[state.next], t);
+            queue_of(t).emplace(uses_[state.next], t);
         }
     }
 
-    using Candidate = std::pair<std::size_t, std::int32_t>;  ///< next use, tile
-
     Stream& stream_;
     std::int64_t capacity_;
+    double dirty_weight_;
     std::vector<State> states_;
     std::vector<std::size_t> uses_;
-    std::priority_queue<Candidate> farthest_;
+    Queue clean_;  ///< tiles that are only loaded
+    Queue dirty_;
+    std::size_t now_ = 0;
     std::int64_t resident_bytes_ = 0;
 };
 

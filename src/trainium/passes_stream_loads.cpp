@@ -141,7 +141,7 @@ void stream_large_loads(Stream& stream, const Machine& machine) {
     bool any = false;
     for (std::size_t t = 0; t < streamed.size(); ++t) {
         streamed[t] =
-            streamed[t] && peaks.site[stream.tiles[t].site] > machine.resident_partition_bytes;
+            streamed[t] && peaks.site[stream.tiles[t].site] > machine.streamed_partition_bytes;
         any = any || streamed[t];
     }
     if (any) Streaming(stream, machine, std::move(streamed)).run();

@@ -44,7 +44,8 @@ std::vector<FitConstant> fit_constants(const Machine& machine,
         FitConstant constant{field, value, value / kRange, value * kRange};
         if (is_integer(*field)) constant.lower = std::max(1.0, std::round(constant.lower));
         const auto sbuf = static_cast<double>(machine.sbuf_partition_bytes);
-        if (key == "hoist_partition_bytes" || key == "resident_partition_bytes")
+        if (key == "hoist_partition_bytes" || key == "streamed_partition_bytes" ||
+            key == "resident_partition_bytes")
             constant.upper = std::max(value, std::min(constant.upper, sbuf));
         constants.push_back(constant);
     }

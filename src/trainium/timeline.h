@@ -115,7 +115,7 @@ class TimelineRecorder {
         double at_ns = -1;
         std::int32_t by = -1;
         Wait wait = Wait::kNothing;
-        bool refused = false;  ///< PSUM banks, at least once
+        bool refused = false;          ///< PSUM banks, at least once
         std::int32_t blocked_by = -1;  ///< at a port, the last time
     };
     struct QueueUse {

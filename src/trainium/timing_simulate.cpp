@@ -160,8 +160,8 @@ class Simulator {
         for (;;) {
             int oldest = -1;
             for (int u = 0; u < kEngines; ++u) {
-                if (place[u] >= 0 && (oldest < 0 || candidate(u, place[u]) <
-                                                        candidate(oldest, place[oldest])))
+                if (place[u] >= 0 &&
+                    (oldest < 0 || candidate(u, place[u]) < candidate(oldest, place[oldest])))
                     oldest = u;
             }
             if (oldest < 0) return;

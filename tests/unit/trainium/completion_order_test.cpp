@@ -172,7 +172,7 @@ nki::Program crowded_program(bool computed) {
 
 Machine small_machine() {
     Machine machine = testing::trn1();
-    machine.resident_partition_bytes = 6 * 1024;
+    machine.streamed_partition_bytes = machine.resident_partition_bytes = 6 * 1024;
     machine.sbuf_partition_bytes = 9 * 1024;
     machine.hoist_partition_bytes = 5 * 1024;
     return machine;
@@ -712,10 +712,10 @@ TEST_CASE("Intermediate results far beyond inputs and outputs need little memory
 
 TEST_CASE("Both orders agree on random programs", "[completion_order]") {
     std::vector<Machine> machines(3, testing::trn1());
-    machines[1].resident_partition_bytes = 4 * 1024;
+    machines[1].streamed_partition_bytes = machines[1].resident_partition_bytes = 4 * 1024;
     machines[1].hoist_partition_bytes = 8 * 1024;
     machines[1].stream_reuse_instructions = 3;
-    machines[2].resident_partition_bytes = 3 * 1024;
+    machines[2].streamed_partition_bytes = machines[2].resident_partition_bytes = 3 * 1024;
     machines[2].sbuf_partition_bytes = 8 * 1024;
     machines[2].rotation_extra_buffers = 0;
     for (std::uint64_t seed = 1; seed <= 40; ++seed) {

@@ -162,8 +162,8 @@ TEST_CASE("a slow operand from SBUF, a fast one from PSUM, at one column and at 
 
 namespace {
 
-/// VectorE and another engine copy 1000 elements each from SBUF into tiles of their own; returns how
-/// long both took together over the longer one alone.
+/// VectorE and another engine copy 1000 elements each from SBUF into tiles of their own; returns
+/// how long both took together over the longer one alone.
 double overlap_of(Buffer vector_tile, nki::Engine other, Buffer other_tile, Machine machine) {
     machine.startup_ns = 0;
     machine.psum_partition_bytes *= 4;  // banks are not the point
