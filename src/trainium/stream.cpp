@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "trainium/placed_tiles.h"
 #include "trainium/stream_access.h"
 
 namespace accelopt::trainium {
@@ -147,6 +148,7 @@ class Lowering {
             }
         }
         stream_.iterations = program_.iterations;
+        share_places(stream_);
         return std::move(stream_);
     }
 
@@ -195,6 +197,11 @@ class Lowering {
             tile.site = site_of(t);
             tile.tensor = view.tensor;
             tile.placed = !t.placements.empty();
+            if (tile.placed) {
+                const auto& at = t.placements.at(static_cast<std::size_t>(block));
+                tile.partition = at.partition;
+                tile.byte = narrow32(at.byte);
+            }
             if (t.buffer == nki::Buffer::kHbm) {
                 tile.hbm_bytes = t.partitions * t.free_elements * nki::size_of(t.dtype);
             } else {
@@ -448,7 +455,7 @@ class Lowering {
     void lower_broadcast(const Operation& op) {
         const Operand source = operand(op.src[0]);
         const Operand dst = operand(op.dst);
-        if (writers_[dst.tile] == 1) {
+        if (writers_[dst.tile] == 1 && !stream_.tiles[dst.tile].placed) {
             const std::uint64_t key = broadcast_key(op, source, dst);
             const auto [it, added] = broadcasts_.try_emplace(key, dst.tile);
             if (!added) {

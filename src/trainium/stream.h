@@ -75,7 +75,8 @@ struct Instruction {
     std::uint8_t sources = 0;
     bool accumulate = false;   ///< matmul into an open accumulation group: also reads dst
     bool clean = false;        ///< reload of elements that HBM held anyway: no spill
-    bool unmergeable = false;  ///< made implicitly by nl.matmul: the compiler keeps every one
+    bool unmergeable = false;  ///< kept, whatever else has the same value: made implicitly by
+                               ///< nl.matmul, or lies where another tile will lie
     bool partial = false;      ///< may leave elements of its box as they are
     bool onezero = false;
     bool single_elements = false;  ///< DMA: no two neighbours on one side are on the other
@@ -106,7 +107,11 @@ struct Instruction {
 struct Tile {
     nki::Buffer buffer = nki::Buffer::kSbuf;
     bool read_only = false;            ///< HBM input or constant: loads of it may be merged
-    bool placed = false;               ///< the kernel says where it lies
+    bool placed = false;               ///< the kernel says where it lies: at
+    std::int32_t partition = 0;        ///<   this partition and
+    std::int32_t byte = 0;             ///<   this byte of each; PSUM: over all banks
+    std::int32_t shares = -1;          ///< one tile of those placed that share bytes, for all of
+                                       ///< them the same; -1: shares none (see share_places)
     bool rotates = true;               ///< allocation is limited to a few buffers of its site
     std::int32_t partition_bytes = 0;  ///< on-chip only
     std::int32_t partitions = 0;

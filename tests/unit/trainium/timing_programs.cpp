@@ -44,6 +44,8 @@ Machine trn1() {
         {"vector_copy_two_byte_strided_factor", 1},
         {"reciprocal_factor", 2.6},
         {"scan_factor", 2},
+        {"shared_sbuf_port", 1},
+        {"shared_psum_port", 1},
         {"dma_queues", 16},
         {"dma_queue_bytes_per_ns", 17},
         {"dma_descriptor_ns", 15},
