@@ -40,16 +40,6 @@ double matmul_ns(std::int64_t m, std::int64_t n, nki::DType dtype = nki::DType::
     return cost_of_last(b);
 }
 
-Instruction dma(std::int64_t bytes, std::int64_t run, std::int32_t rows, std::int64_t stride) {
-    Instruction instruction;
-    instruction.op = StreamOp::kLoad;
-    instruction.bytes = bytes;
-    instruction.run_bytes = run;
-    instruction.rows = rows;
-    instruction.stride_bytes = stride;
-    return instruction;
-}
-
 }  // namespace
 
 TEST_CASE("a matmul costs passes times columns plus overhead") {

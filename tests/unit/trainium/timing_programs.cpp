@@ -199,6 +199,16 @@ nki::Operation& ProgramBuilder::reduce(const View& dst, nki::AluOp alu, const Vi
     return op;
 }
 
+Instruction dma(std::int64_t bytes, std::int64_t run, std::int32_t rows, std::int64_t stride) {
+    Instruction instruction;
+    instruction.op = StreamOp::kLoad;
+    instruction.bytes = bytes;
+    instruction.run_bytes = run;
+    instruction.rows = rows;
+    instruction.stride_bytes = stride;
+    return instruction;
+}
+
 nki::MaskTerm rows_below(std::int64_t row, std::int64_t limit) {
     nki::MaskTerm term;
     term.constant = limit - 1 - row;
