@@ -89,12 +89,16 @@ struct Instruction {
     std::int32_t first_column = 0;
     std::int32_t k = 0;  ///< matmul: contraction rows, stationary and moving columns
     std::int32_t m = 0;
-    std::int32_t n = 0;             ///< elementwise: active free elements per partition
-    float work = 1;                 ///< elementwise: cycles per element, over the usual of its op
-    std::int32_t read_bytes = 0;    ///< per partition, first operand
-    std::int32_t write_bytes = 0;   ///< per partition, result
-    std::int32_t rows = 0;          ///< DMA: partitions moved
-    std::int64_t bytes = 0;         ///< DMA: moved after masks
+    std::int32_t n = 0;               ///< elementwise: active free elements per partition
+    float work = 1;                   ///< elementwise: cycles per element, over the usual of its op
+    std::int32_t read_bytes = 0;      ///< per partition, first operand
+    std::int32_t write_bytes = 0;     ///< per partition, result
+    std::int32_t rows = 0;            ///< DMA: partitions moved
+    std::uint8_t source_element = 0;  ///< DMA that casts: bytes per element on either side; 0 of
+    std::uint8_t target_element = 0;  ///< any other
+    bool turned_in_sbuf = false;      ///< DMA transpose from SBUF, not from HBM
+    float turned = 0;  ///< DMA transpose: its bytes in whole tiles of the engines, over its bytes
+    std::int64_t bytes = 0;         ///< DMA: moved after masks, of the larger side
     std::int64_t run_bytes = 0;     ///< DMA: contiguous on both sides
     std::int64_t row_bytes = 0;     ///< DMA: contiguous in HBM, of one partition; >= run_bytes
     std::int64_t stride_bytes = 0;  ///< DMA: largest HBM stride between elements
@@ -102,6 +106,16 @@ struct Instruction {
     Operand dst;
     std::array<Operand, kMaxSources> src;
 };
+
+/// What a DMA reads and writes, in bytes.
+constexpr std::int64_t source_bytes(const Instruction& dma) {
+    if (dma.source_element >= dma.target_element) return dma.bytes;
+    return dma.bytes / dma.target_element * dma.source_element;
+}
+constexpr std::int64_t target_bytes(const Instruction& dma) {
+    if (dma.target_element >= dma.source_element) return dma.bytes;
+    return dma.bytes / dma.source_element * dma.target_element;
+}
 
 /// An HBM tensor, or one block of an on-chip tensor.
 struct Tile {

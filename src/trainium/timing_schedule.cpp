@@ -74,7 +74,7 @@ class Builder {
             const Instruction& instruction = stream_.instructions[k];
             for (int s = 0; s < instruction.sources; ++s) read[instruction.src[s].tile] = true;
             accesses_[physical(stream_, instruction.dst).tile].last_write = k;
-            written_bytes[instruction.dst.tile] += instruction.bytes;
+            written_bytes[instruction.dst.tile] += target_bytes(instruction);
         }
         for (std::size_t t = 0; t < accesses_.size(); ++t) {
             if (stream_.tiles[t].buffer != Buffer::kHbm) continue;

@@ -54,6 +54,8 @@ Machine trn1() {
         {"dma_rows_per_queue", 8},
         {"dma_far_stride_bytes", 512 * 1024},
         {"dma_far_descriptor_ns", 355},
+        {"dma_transpose_hbm_share", 0},
+        {"dma_transpose_sbuf_share", 0},
         {"dma_in_flight", 64},
         {"result_latency_ns", 160},
         {"startup_ns", 15000},
