@@ -94,3 +94,15 @@ def summary(tables):
                      "failed": len(failed)})
     return pd.DataFrame(rows, columns=["problem", "baseline_ms", "best_ms", "speedup",
                                        "evaluations", "failed"])
+
+
+def profile_list(tables, name, candidate=None):
+    """A list of the predicted profiles, best entries first: "lines", "critical_path", "tensors" or
+    "occupancy", of one candidate or of all. Empty for runs without such a table."""
+    table = tables.get(f"profile_{name}")
+    if table is None:
+        return pd.DataFrame(columns=["candidate", "kind", "position"])
+    wanted = table["kind"] == "predicted"
+    if candidate is not None:
+        wanted &= table["candidate"] == candidate
+    return table[wanted].reset_index(drop=True)

@@ -1,68 +1,10 @@
 #include "protocol/profile_detail.h"
 
 #include "protocol/json_fields.h"
+#include "protocol/profile_members.h"
 
 namespace accelopt::protocol {
 namespace {
-
-// One list of members per type serves the writer and the reader.
-
-template <typename T, typename Visitor>
-void visit_members(T& r, Visitor visit, Roofline*) {
-    visit("operations", r.operations);
-    visit("flops", r.flops);
-    visit("bytes", r.bytes);
-    visit("arithmetic_intensity", r.arithmetic_intensity);
-    visit("ridge_intensity", r.ridge_intensity);
-    visit("peak_flops", r.peak_flops);
-    visit("attainable_flops", r.attainable_flops);
-    visit("achieved_flops", r.achieved_flops);
-    visit("roof", r.roof);
-}
-
-template <typename T, typename Visitor>
-void visit_members(T& r, Visitor visit, LineProfile*) {
-    visit("line", r.line);
-    visit("operation", r.operation);
-    visit("instructions", r.instructions);
-    visit("critical_ms", r.critical_ms);
-    visit("tensor_ms", r.tensor_ms);
-    visit("scalar_ms", r.scalar_ms);
-    visit("vector_ms", r.vector_ms);
-    visit("gpsimd_ms", r.gpsimd_ms);
-    visit("dma_ms", r.dma_ms);
-    visit("dma_bytes", r.dma_bytes);
-}
-
-template <typename T, typename Visitor>
-void visit_members(T& r, Visitor visit, CriticalPart*) {
-    visit("line", r.line);
-    visit("operation", r.operation);
-    visit("unit", r.unit);
-    visit("cause", r.cause);
-    visit("steps", r.steps);
-    visit("ms", r.ms);
-}
-
-template <typename T, typename Visitor>
-void visit_members(T& r, Visitor visit, TensorTraffic*) {
-    visit("name", r.name);
-    visit("kind", r.kind);
-    visit("line", r.line);
-    visit("bytes", r.bytes);
-    visit("read_bytes", r.read_bytes);
-    visit("written_bytes", r.written_bytes);
-    visit("reads_per_byte", r.reads_per_byte);
-}
-
-template <typename T, typename Visitor>
-void visit_members(T& r, Visitor visit, Occupancy*) {
-    visit("capacity", r.capacity);
-    visit("peak", r.peak);
-    visit("mean", r.mean);
-    visit("peak_at_ms", r.peak_at_ms);
-    visit("series", r.series);
-}
 
 Json value_of(double value) { return number(value); }
 Json value_of(const std::optional<double>& value) { return number(value); }
@@ -74,18 +16,14 @@ Json value_of(const T& value) {
 template <typename T>
 Json object_of(const T& item) {
     Json json = Json::object();
-    visit_members(
-        item, [&](const char* name, const auto& value) { json[name] = value_of(value); },
-        static_cast<T*>(nullptr));
+    visit_members(item, [&](const char* name, const auto& value) { json[name] = value_of(value); });
     return json;
 }
 
 template <typename T>
 T item_from(const Json& json) {
     T item;
-    visit_members(
-        item, [&](const char* name, auto& value) { read(json, name, value); },
-        static_cast<T*>(nullptr));
+    visit_members(item, [&](const char* name, auto& value) { read(json, name, value); });
     return item;
 }
 

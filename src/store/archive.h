@@ -56,7 +56,8 @@ RunData load_run(const std::string& run_directory);
 /// on a full disk. Call from one thread and one process per run (see RunLock).
 void write_round_file(const std::string& run_directory, const RoundRow& round, int compression);
 /// Writes run.h5: tables runs, problems, units, llm_calls, candidates, evaluations, profiles,
-/// experience, memory, events; text as chunked deflated bytes with offsets (no vlen strings).
+/// profile_lines, profile_critical_path, profile_tensors, profile_occupancy, experience, memory,
+/// events; text as chunked deflated bytes with offsets (no vlen strings).
 void write_run_file(const RunData& run, int compression);
 
 }  // namespace accelopt::store

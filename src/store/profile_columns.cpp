@@ -9,12 +9,6 @@ namespace {
 
 using protocol::Profile;
 
-struct ProfileRow {
-    std::string candidate;
-    const char* kind;
-    const Profile* profile;
-};
-
 struct IntegerFigure {
     const char* name;
     std::optional<std::int64_t> Profile::*member;
@@ -54,6 +48,16 @@ constexpr NumberFigure kNumberFigures[] = {
     {"latency_uncertainty", &Profile::latency_uncertainty},
 };
 
+template <typename Values, typename Field>
+Values column_of(const std::vector<ProfileRow>& rows, Field field) {
+    Values values;
+    values.reserve(rows.size());
+    for (const auto& row : rows) values.push_back(field(row));
+    return values;
+}
+
+}  // namespace
+
 std::vector<ProfileRow> profile_rows(const std::vector<CandidateRow>& evaluated) {
     std::vector<ProfileRow> rows;
     for (const auto& candidate : evaluated) {
@@ -64,16 +68,6 @@ std::vector<ProfileRow> profile_rows(const std::vector<CandidateRow>& evaluated)
     }
     return rows;
 }
-
-template <typename Values, typename Field>
-Values column_of(const std::vector<ProfileRow>& rows, Field field) {
-    Values values;
-    values.reserve(rows.size());
-    for (const auto& row : rows) values.push_back(field(row));
-    return values;
-}
-
-}  // namespace
 
 Table profiles_table(const std::vector<CandidateRow>& evaluated) {
     using Integers = std::vector<std::int64_t>;
@@ -99,6 +93,19 @@ Table profiles_table(const std::vector<CandidateRow>& evaluated) {
               column_of<Texts>(rows, [](const auto& r) { return r.profile->confidence; }));
     table.add("confidence_reasons", column_of<Texts>(rows, [](const auto& r) {
                   return join(r.profile->confidence_reasons, "\n");
+              }));
+    using protocol::ProfileDetail;
+    const auto left_out = [&](const char* name, int ProfileDetail::*member) {
+        table.add(name, column_of<Integers>(rows, [&](const auto& r) {
+                      return r.profile->detail ? std::int64_t{(*r.profile->detail).*member} : -1;
+                  }));
+    };
+    left_out("lines_left_out", &ProfileDetail::lines_left_out);
+    left_out("critical_parts_left_out", &ProfileDetail::critical_parts_left_out);
+    left_out("tensors_left_out", &ProfileDetail::tensors_left_out);
+    table.add("critical_left_out_ms", column_of<Numbers>(rows, [](const auto& r) {
+                  return r.profile->detail ? r.profile->detail->critical_left_out_ms
+                                           : std::numeric_limits<double>::quiet_NaN();
               }));
     return table;
 }

@@ -10,6 +10,7 @@
 
 #include "store/candidates.h"
 #include "store/profile_columns.h"
+#include "store/profile_lists.h"
 
 namespace accelopt::store {
 namespace {
@@ -322,6 +323,8 @@ std::vector<Table> tables_of(const RunData& run) {
     tables.push_back(candidates_table(candidates));
     tables.push_back(evaluations_table(evaluated));
     tables.push_back(profiles_table(evaluated));
+    for (Table& list : profile_list_tables(profile_rows(evaluated)))
+        tables.push_back(std::move(list));
     tables.push_back(experience_table(experience_rows(run)));
     tables.push_back(memory_table(run));
     tables.push_back(events_table(run.events));

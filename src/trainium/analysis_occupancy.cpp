@@ -11,8 +11,11 @@ std::vector<OccupancyStep> occupancy_steps(const Schedule& schedule, const Timel
         const Allocation& allocation = schedule.allocations[a];
         const MemorySpan& span = timeline.memory[a];
         if (allocation.psum != psum || span.given_ns < 0) continue;
-        changes.push_back({span.given_ns, allocation.size});
-        if (span.taken_ns >= 0) changes.push_back({span.taken_ns, -allocation.size});
+        // What is not handed out lies where it does from its first use on.
+        const double from_ns =
+            allocation.size > 0 ? span.given_ns : timeline.spans[allocation.first_user].issued_ns();
+        changes.push_back({from_ns, allocation.occupied});
+        if (span.taken_ns >= 0) changes.push_back({span.taken_ns, -allocation.occupied});
     }
     std::sort(changes.begin(), changes.end(),
               [](const auto& a, const auto& b) { return a.at_ns < b.at_ns; });

@@ -56,7 +56,8 @@ std::optional<protocol::Roofline> roofline(const Stream& stream, double latency_
         if (is_dma(instruction.op)) {
             const bool reads = stream.tiles[instruction.src[0].tile].buffer == nki::Buffer::kHbm;
             const bool writes = stream.tiles[instruction.dst.tile].buffer == nki::Buffer::kHbm;
-            bytes += static_cast<double>(instruction.bytes) * ((reads ? 1 : 0) + (writes ? 1 : 0));
+            bytes += static_cast<double>((reads ? source_bytes(instruction) : 0) +
+                                         (writes ? target_bytes(instruction) : 0));
         } else if (instruction.op == StreamOp::kMatmul) {
             add(products, 2.0 * instruction.k * instruction.m * instruction.n,
                 instruction.four_byte ? machine.peak_matmul_flops : machine.tensor_peak_bf16_flops);

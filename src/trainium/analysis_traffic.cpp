@@ -93,15 +93,16 @@ class Traffic {
     }
 
     void count(const Instruction& instruction) {
-        const auto side = [&](const Operand& operand, std::int64_t TensorTraffic::*bytes) {
+        const auto side = [&](const Operand& operand, std::int64_t TensorTraffic::*bytes,
+                              std::int64_t moved) {
             const Tile& tile = stream_.tiles[operand.tile];
             if (tile.buffer != nki::Buffer::kHbm) return;
             TensorTraffic& traffic = tensor(tile.tensor, false);
             traffic.bytes = std::max(traffic.bytes, tile.hbm_bytes);
-            traffic.*bytes += instruction.bytes;
+            traffic.*bytes += moved;
         };
-        side(instruction.src[0], &TensorTraffic::read_bytes);
-        side(instruction.dst, &TensorTraffic::written_bytes);
+        side(instruction.src[0], &TensorTraffic::read_bytes, source_bytes(instruction));
+        side(instruction.dst, &TensorTraffic::written_bytes, target_bytes(instruction));
     }
 
     /// Clean reloads bring an input's elements back, which HBM held anyway; which input is not

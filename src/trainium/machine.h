@@ -55,6 +55,8 @@ struct Machine {
     int dma_rows_per_queue = 0;
     double dma_far_stride_bytes = 0;
     double dma_far_descriptor_ns = 0;
+    double dma_transpose_hbm_share = 0;   ///< of the DMA rate, HBM to SBUF; 0: as any load
+    double dma_transpose_sbuf_share = 0;  ///< SBUF to SBUF
     int dma_in_flight = 0;
     // Ports
     int shared_sbuf_port = 0;  ///< 1: VectorE and GpSimdE take turns at SBUF

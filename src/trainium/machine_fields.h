@@ -66,6 +66,8 @@ inline constexpr std::array kMachineFields{
     MachineField{"dma_rows_per_queue", &Machine::dma_rows_per_queue},
     MachineField{"dma_far_stride_bytes", &Machine::dma_far_stride_bytes},
     MachineField{"dma_far_descriptor_ns", &Machine::dma_far_descriptor_ns, true},
+    MachineField{"dma_transpose_hbm_share", &Machine::dma_transpose_hbm_share, true},
+    MachineField{"dma_transpose_sbuf_share", &Machine::dma_transpose_sbuf_share, true},
     MachineField{"dma_in_flight", &Machine::dma_in_flight},
     MachineField{"shared_sbuf_port", &Machine::shared_sbuf_port, true},
     MachineField{"shared_psum_port", &Machine::shared_psum_port, true},

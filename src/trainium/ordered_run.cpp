@@ -1,6 +1,9 @@
 #include "trainium/ordered_run.h"
 
+#include <algorithm>
+
 #include "core/error.h"
+#include "trainium/placed_tiles.h"
 
 namespace accelopt::trainium::execution {
 
@@ -152,7 +155,7 @@ void OrderedRun::step(const OrderStep& step, Fingerprint* fingerprint) {
         case OrderStep::Kind::kAllocate:
             return allocate(step.index);
         case OrderStep::Kind::kRelease:
-            return memory_.release(step.index);
+            return release(step.index);
         case OrderStep::Kind::kComplete:
             if (step.index < kernel_.schedule.instructions) perform(step.index, fingerprint);
             return;
@@ -160,7 +163,8 @@ void OrderedRun::step(const OrderStep& step, Fingerprint* fingerprint) {
 }
 
 void OrderedRun::allocate(std::int32_t life) {
-    memory_.allocate(life);
+    // Placed tiles are given no memory in the model; here they get it at their first use.
+    if (kernel_.schedule.allocations[life].size > 0) memory_.allocate(life);
     const std::int32_t tile = kernel_.schedule.allocations[life].tile;
     const auto found = fills_.find(tile);
     if (found == fills_.end()) return;
@@ -171,8 +175,35 @@ void OrderedRun::allocate(std::int32_t life) {
     }
 }
 
+void OrderedRun::release(std::int32_t life) {
+    memory_.allocate(life);  // nothing may have touched a placed tile
+    memory_.release(life);
+    const Tile& tile = kernel_.stream.tiles[kernel_.schedule.allocations[life].tile];
+    if (tile.shares >= 0) std::erase(sharers_[tile.shares], life);
+}
+
+/// A write to a tile that shares bytes with others destroys what those hold there.
+void OrderedRun::overwrite_sharers(std::int32_t node) {
+    const Stream& stream = kernel_.stream;
+    const trainium::Operand box = physical(stream, stream.instructions[node].dst);
+    const std::int32_t written = life_of(node, stream.instructions[node].dst.tile);
+    std::vector<std::int32_t>& lives = sharers_[box.tile];
+    for (const std::int32_t life : lives) {
+        if (life == written) continue;
+        const Tile& other = stream.tiles[kernel_.schedule.allocations[life].tile];
+        trainium::Operand lost = box;
+        lost.partition_lo = std::max(0, box.partition_lo - other.partition);
+        lost.partition_hi = std::min(other.partitions, box.partition_hi - other.partition);
+        lost.byte_lo = std::max(0, box.byte_lo - other.byte);
+        lost.byte_hi = std::min(other.partition_bytes, box.byte_hi - other.byte);
+        memory_.lose(life, lost);
+    }
+    if (std::find(lives.begin(), lives.end(), written) == lives.end()) lives.push_back(written);
+}
+
 void OrderedRun::perform(std::int32_t node, Fingerprint* fingerprint) {
     const Instruction& instruction = kernel_.stream.instructions[node];
+    if (kernel_.stream.tiles[instruction.dst.tile].shares >= 0) overwrite_sharers(node);
     const Tile& target = kernel_.stream.tiles[instruction.dst.tile];
     if (instruction.op == StreamOp::kSpill) {
         memory_.spill(life_of(node, instruction.src[0].tile), instruction.dst.tile,

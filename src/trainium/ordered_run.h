@@ -28,6 +28,8 @@ class OrderedRun {
   private:
     void perform(std::int32_t node, Fingerprint* fingerprint);
     void allocate(std::int32_t life);
+    void release(std::int32_t life);
+    void overwrite_sharers(std::int32_t node);
     void reload(std::int32_t node);
     void load_slice(std::int32_t node);
     void broadcast_part(std::int32_t node);
@@ -47,6 +49,8 @@ class OrderedRun {
     std::unordered_map<std::int32_t, std::vector<std::int32_t>> fills_;  ///< tile: implicit zeros
     /// Tiles that are reloaded from read-only HBM: (instruction, operation) of their loads.
     std::unordered_map<std::int32_t, std::vector<std::pair<std::int32_t, std::int32_t>>> loads_;
+    /// By Tile::shares: lives of such tiles that hold something.
+    std::unordered_map<std::int32_t, std::vector<std::int32_t>> sharers_;
     std::unordered_map<std::int32_t, std::int32_t> copy_uses_;  ///< left, of compiler's HBM copies
 };
 

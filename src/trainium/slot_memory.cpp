@@ -1,5 +1,6 @@
 #include "trainium/slot_memory.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/error.h"
@@ -61,6 +62,22 @@ void SlotMemory::release(std::int32_t life) {
     const Life& state = lives_[life];
     require(state.slot >= 0, "completion order: memory is given back that was never given");
     free_[slots_[state.slot].bytes].push_back(state.slot);
+}
+
+void SlotMemory::lose(std::int32_t life, const trainium::Operand& box) {
+    const Life& state = lives_[life];
+    if (state.slot < 0) return;
+    const nki::Tensor& described = tensor(state.layout);
+    const NumberFormat format = format_of(described);
+    const std::int64_t size = nki::size_of(described.dtype);
+    const std::int64_t first = box.byte_lo / size;
+    const std::int64_t end = std::min((box.byte_hi + size - 1) / size, described.free_elements);
+    if (first >= end) return;
+    for (std::int64_t row = box.partition_lo; row < box.partition_hi; ++row) {
+        const std::int64_t at = row * described.free_elements + first;
+        fill_with_poison(format, slots_[state.slot].data + at * storage_bytes(format.storage),
+                         end - first);
+    }
 }
 
 /// An access to a life that has no memory yet gets some all the same: it reads poison, and so the

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "trainium/storage.h"
+#include "trainium/stream.h"
 #include "trainium/tile_memory.h"
 
 namespace accelopt::trainium::execution {
@@ -33,6 +34,9 @@ class SlotMemory final : public Storage {
     /// Gives a life a slot of its size: the one given back last, whatever it holds.
     void allocate(std::int32_t life);
     void release(std::int32_t life);
+
+    /// Poisons the elements of a life that lie in a box of its partitions and bytes.
+    void lose(std::int32_t life, const trainium::Operand& box);
 
     /// Copies all of a life to the compiler's HBM array `copy`, made at the first spill, and back.
     /// A reload before any spill brings poison.

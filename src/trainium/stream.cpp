@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "core/error.h"
+#include "trainium/placed_tiles.h"
 #include "trainium/stream_access.h"
 
 namespace accelopt::trainium {
@@ -147,6 +149,7 @@ class Lowering {
             }
         }
         stream_.iterations = program_.iterations;
+        share_places(stream_);
         return std::move(stream_);
     }
 
@@ -195,6 +198,11 @@ class Lowering {
             tile.site = site_of(t);
             tile.tensor = view.tensor;
             tile.placed = !t.placements.empty();
+            if (tile.placed) {
+                const auto& at = t.placements.at(static_cast<std::size_t>(block));
+                tile.partition = at.partition;
+                tile.byte = narrow32(at.byte);
+            }
             if (t.buffer == nki::Buffer::kHbm) {
                 tile.hbm_bytes = t.partitions * t.free_elements * nki::size_of(t.dtype);
             } else {
@@ -288,9 +296,19 @@ class Lowering {
                 shape_dma(op, counts, out);
             } else {
                 shape_elementwise(op, space, counts, out);
+                if (applies_mask_of_shuffle(op)) out.work = out.read_bytes = out.write_bytes = 0;
             }
         }
         emit(out);
+    }
+
+    /// The front end makes a masked shuffle of a whole one and a masked copy: one pass of an
+    /// engine.
+    bool applies_mask_of_shuffle(const Operation& op) const {
+        if (op.opcode != Opcode::kCopy || index_ == 0) return false;
+        const Operation& before = program_.operations[index_ - 1];
+        return before.opcode == Opcode::kShuffle && before.line == op.line &&
+               before.column == op.column && before.dst.tensor == op.src[0].tensor;
     }
 
     /// Gathers and scatters by the DMA queues.
@@ -305,7 +323,7 @@ class Lowering {
         const View& dense = op.opcode == Opcode::kScatter ? op.src[0] : op.dst;
         const Counts counts = active_counts(op, dense);
         const std::int64_t elements = product(counts, 0, dense.rank);
-        const int size = nki::size_of(tensor(dense).dtype);
+        const int size = note_cast(op, out);
         out.rows = narrow32(counts[0]);
         out.bytes = elements * size;
         out.run_bytes = elements / std::max<std::int64_t>(1, counts[0]) * size;
@@ -377,27 +395,27 @@ class Lowering {
         }
     }
 
-    /// A descriptor is contiguous on both sides; the bytes are those of the HBM side.
+    /// A descriptor is contiguous on both sides; where they differ in dtype, it takes as long as
+    /// the larger one needs.
     void shape_dma(const Operation& op, const Counts& counts, Instruction& out) {
         const std::int64_t elements = product(counts, 0, op.dst.rank);
         const std::int64_t rows = counts[0];
+        const int size = note_cast(op, out);
         out.rows = narrow32(rows);
+        out.bytes = elements * size;
         std::int64_t run = -1;
         std::int64_t row = -1;
         for (const View* view : {&op.src[0], &op.dst}) {
             const nki::Tensor& t = tensor(*view);
-            const int size = nki::size_of(t.dtype);
             const bool hbm = t.buffer == nki::Buffer::kHbm;
             const std::int64_t side = contiguous_bytes(*view, counts, hbm ? 0 : 1, size);
             run = run < 0 ? side : std::min(run, side);
             if (hbm) {
                 row = row < 0 ? side : std::min(row, side);
-                out.bytes = elements * size;
-                out.stride_bytes =
-                    std::max(out.stride_bytes, largest_stride_bytes(*view, counts, size));
+                out.stride_bytes = std::max(
+                    out.stride_bytes, largest_stride_bytes(*view, counts, nki::size_of(t.dtype)));
             }
         }
-        if (out.bytes == 0) out.bytes = elements * nki::size_of(tensor(op.dst).dtype);
         if (row < 0) row = run;
         if (rows > 1) {
             const std::int64_t partition = std::max<std::int64_t>(1, out.bytes / rows);
@@ -407,6 +425,36 @@ class Lowering {
         out.run_bytes = std::max<std::int64_t>(1, run);
         out.row_bytes = std::max<std::int64_t>(out.run_bytes, row);
         out.single_elements = elements > rows && !shares_run(op.src[0], op.dst, counts);
+        shape_turned(op, rows, elements, out);
+    }
+
+    /// Notes which sides' elements a DMA moves; returns the larger size.
+    int note_cast(const Operation& op, Instruction& out) const {
+        const int from = nki::size_of(tensor(op.src[0]).dtype);
+        const int to = nki::size_of(tensor(op.dst).dtype);
+        if (from != to) {
+            out.source_element = static_cast<std::uint8_t>(from);
+            out.target_element = static_cast<std::uint8_t>(to);
+        }
+        return std::max(from, to);
+    }
+
+    /// The DMA engines transpose elements of two or four bytes, from HBM or SBUF to SBUF, in tiles
+    /// of 128 partitions by 16 elements (Trainium 2 architecture guide, DMA Transpose).
+    void shape_turned(const Operation& op, std::int64_t rows, std::int64_t elements,
+                      Instruction& out) const {
+        constexpr std::int64_t kTileElements = 16;
+        if (op.api < 0 || tensor(op.dst).buffer != nki::Buffer::kSbuf) return;
+        if (program_.api_names[op.api].find("transpose") == std::string::npos) return;
+        const int size = nki::size_of(tensor(op.dst).dtype);
+        if (out.source_element != 0 || (size != 2 && size != 4) || rows < 1) return;
+        const auto whole = [](std::int64_t n, std::int64_t unit) {
+            return (n + unit - 1) / unit * unit;
+        };
+        out.turned_in_sbuf = tensor(op.src[0]).buffer != nki::Buffer::kHbm;
+        const std::int64_t tiles =
+            whole(rows, std::max(1, machine_.partitions)) * whole(elements / rows, kTileElements);
+        out.turned = static_cast<float>(tiles) / static_cast<float>(elements);
     }
 
     /// The identity that transposes of nl.matmul need: loaded once, at the first use.
@@ -448,7 +496,7 @@ class Lowering {
     void lower_broadcast(const Operation& op) {
         const Operand source = operand(op.src[0]);
         const Operand dst = operand(op.dst);
-        if (writers_[dst.tile] == 1) {
+        if (writers_[dst.tile] == 1 && !stream_.tiles[dst.tile].placed) {
             const std::uint64_t key = broadcast_key(op, source, dst);
             const auto [it, added] = broadcasts_.try_emplace(key, dst.tile);
             if (!added) {

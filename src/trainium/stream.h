@@ -75,7 +75,8 @@ struct Instruction {
     std::uint8_t sources = 0;
     bool accumulate = false;   ///< matmul into an open accumulation group: also reads dst
     bool clean = false;        ///< reload of elements that HBM held anyway: no spill
-    bool unmergeable = false;  ///< made implicitly by nl.matmul: the compiler keeps every one
+    bool unmergeable = false;  ///< kept, whatever else has the same value: made implicitly by
+                               ///< nl.matmul, or lies where another tile will lie
     bool partial = false;      ///< may leave elements of its box as they are
     bool onezero = false;
     bool single_elements = false;  ///< DMA: no two neighbours on one side are on the other
@@ -88,12 +89,16 @@ struct Instruction {
     std::int32_t first_column = 0;
     std::int32_t k = 0;  ///< matmul: contraction rows, stationary and moving columns
     std::int32_t m = 0;
-    std::int32_t n = 0;             ///< elementwise: active free elements per partition
-    float work = 1;                 ///< elementwise: cycles per element, over the usual of its op
-    std::int32_t read_bytes = 0;    ///< per partition, first operand
-    std::int32_t write_bytes = 0;   ///< per partition, result
-    std::int32_t rows = 0;          ///< DMA: partitions moved
-    std::int64_t bytes = 0;         ///< DMA: moved after masks
+    std::int32_t n = 0;               ///< elementwise: active free elements per partition
+    float work = 1;                   ///< elementwise: cycles per element, over the usual of its op
+    std::int32_t read_bytes = 0;      ///< per partition, first operand
+    std::int32_t write_bytes = 0;     ///< per partition, result
+    std::int32_t rows = 0;            ///< DMA: partitions moved
+    std::uint8_t source_element = 0;  ///< DMA that casts: bytes per element on either side; 0 of
+    std::uint8_t target_element = 0;  ///< any other
+    bool turned_in_sbuf = false;      ///< DMA transpose from SBUF, not from HBM
+    float turned = 0;  ///< DMA transpose: its bytes in whole tiles of the engines, over its bytes
+    std::int64_t bytes = 0;         ///< DMA: moved after masks, of the larger side
     std::int64_t run_bytes = 0;     ///< DMA: contiguous on both sides
     std::int64_t row_bytes = 0;     ///< DMA: contiguous in HBM, of one partition; >= run_bytes
     std::int64_t stride_bytes = 0;  ///< DMA: largest HBM stride between elements
@@ -102,11 +107,25 @@ struct Instruction {
     std::array<Operand, kMaxSources> src;
 };
 
+/// What a DMA reads and writes, in bytes.
+constexpr std::int64_t source_bytes(const Instruction& dma) {
+    if (dma.source_element >= dma.target_element) return dma.bytes;
+    return dma.bytes / dma.target_element * dma.source_element;
+}
+constexpr std::int64_t target_bytes(const Instruction& dma) {
+    if (dma.target_element >= dma.source_element) return dma.bytes;
+    return dma.bytes / dma.source_element * dma.target_element;
+}
+
 /// An HBM tensor, or one block of an on-chip tensor.
 struct Tile {
     nki::Buffer buffer = nki::Buffer::kSbuf;
     bool read_only = false;            ///< HBM input or constant: loads of it may be merged
-    bool placed = false;               ///< the kernel says where it lies
+    bool placed = false;               ///< the kernel says where it lies: at
+    std::int32_t partition = 0;        ///<   this partition and
+    std::int32_t byte = 0;             ///<   this byte of each; PSUM: over all banks
+    std::int32_t shares = -1;          ///< one tile of those placed that share bytes, for all of
+                                       ///< them the same; -1: shares none (see share_places)
     bool rotates = true;               ///< allocation is limited to a few buffers of its site
     std::int32_t partition_bytes = 0;  ///< on-chip only
     std::int32_t partitions = 0;

@@ -15,7 +15,7 @@ void add_write(Counters& counters, Buffer buffer, std::int64_t bytes) {
     if (buffer == Buffer::kSbuf) counters.sbuf_write_bytes += bytes;
 }
 
-/// R1, R6: a DMA counts its full bytes on both sides.
+/// R1, R6: a DMA counts its full bytes on both sides, each in its own dtype.
 void count_dma(const Stream& stream, const Instruction& instruction, Counters& counters) {
     const Buffer from = stream.tiles[instruction.src[0].tile].buffer;
     const Buffer to = stream.tiles[instruction.dst.tile].buffer;
@@ -31,10 +31,10 @@ void count_dma(const Stream& stream, const Instruction& instruction, Counters& c
         counters.sbuf_read_bytes += instruction.bytes;
         return;
     }
-    if (from == Buffer::kHbm) counters.hbm_read_bytes += instruction.bytes;
-    if (to == Buffer::kHbm) counters.hbm_write_bytes += instruction.bytes;
-    add_read(counters, from, instruction.bytes);
-    add_write(counters, to, instruction.bytes);
+    if (from == Buffer::kHbm) counters.hbm_read_bytes += source_bytes(instruction);
+    if (to == Buffer::kHbm) counters.hbm_write_bytes += target_bytes(instruction);
+    add_read(counters, from, source_bytes(instruction));
+    add_write(counters, to, target_bytes(instruction));
 }
 
 /// R2, R3, R6: fp32 products count twice, in flops and in bytes; products with a zero-one operand

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "core/error.h"
 
@@ -148,7 +149,25 @@ double engine_ns(const Instruction& instruction, const Stream& stream, const Mac
     throw Error(ErrorSource::kInternal, "engine_ns", "a DMA has no engine time");
 }
 
+namespace {
+
+/// A transpose by the DMA engines, which all work on it together.
+std::optional<DmaCost> turned_cost(const Instruction& instruction, const Machine& machine) {
+    const double share = instruction.turned_in_sbuf ? machine.dma_transpose_sbuf_share
+                                                    : machine.dma_transpose_hbm_share;
+    if (instruction.turned <= 0 || share <= 0) return std::nullopt;
+    DmaCost cost;
+    cost.queues = machine.dma_queues;
+    const double bytes = static_cast<double>(instruction.bytes) * instruction.turned / cost.queues;
+    cost.queue_ns =
+        std::max(bytes / (machine.dma_queue_bytes_per_ns * share), machine.dma_transfer_min_ns);
+    return cost;
+}
+
+}  // namespace
+
 DmaCost dma_cost(const Instruction& instruction, const Machine& machine) {
+    if (const auto turned = turned_cost(instruction, machine)) return *turned;
     const std::int64_t run = std::max<std::int64_t>(1, instruction.run_bytes);
     const std::int64_t row = std::max(run, instruction.row_bytes);
     const std::int64_t per_queue = machine.dma_rows_per_queue;

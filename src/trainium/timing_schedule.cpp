@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "trainium/passes.h"
+#include "trainium/placed_tiles.h"
 
 namespace accelopt::trainium {
 namespace {
@@ -72,8 +73,8 @@ class Builder {
         for (std::int32_t k = 0; k < schedule_.instructions; ++k) {
             const Instruction& instruction = stream_.instructions[k];
             for (int s = 0; s < instruction.sources; ++s) read[instruction.src[s].tile] = true;
-            accesses_[instruction.dst.tile].last_write = k;
-            written_bytes[instruction.dst.tile] += instruction.bytes;
+            accesses_[physical(stream_, instruction.dst).tile].last_write = k;
+            written_bytes[instruction.dst.tile] += target_bytes(instruction);
         }
         for (std::size_t t = 0; t < accesses_.size(); ++t) {
             if (stream_.tiles[t].buffer != Buffer::kHbm) continue;
@@ -85,11 +86,13 @@ class Builder {
     void depend(std::int32_t k) {
         const Instruction& instruction = stream_.instructions[k];
         for (int s = 0; s < instruction.sources; ++s) {
-            TileAccesses& tile = accesses_[instruction.src[s].tile];
-            if (tile.tracked) read(k, instruction.src[s], tile);
+            const Operand source = physical(stream_, instruction.src[s]);
+            TileAccesses& tile = accesses_[source.tile];
+            if (tile.tracked) read(k, source, tile);
         }
-        TileAccesses& tile = accesses_[instruction.dst.tile];
-        if (tile.tracked) write(k, instruction, tile);
+        const Operand dst = physical(stream_, instruction.dst);
+        TileAccesses& tile = accesses_[dst.tile];
+        if (tile.tracked) write(k, instruction, dst, tile);
     }
 
     void read(std::int32_t k, const Operand& source, TileAccesses& tile) {
@@ -101,8 +104,8 @@ class Builder {
         tile.reads.push_back({source, k, false});
     }
 
-    void write(std::int32_t k, const Instruction& instruction, TileAccesses& tile) {
-        const Operand& dst = instruction.dst;
+    void write(std::int32_t k, const Instruction& instruction, const Operand& dst,
+               TileAccesses& tile) {
         const bool accumulating = is_matmul(instruction.op) && instruction.accumulate;
         wait_and_prune(tile.writes, dst, k, [&](const Access& earlier) {
             // The array adds to an open PSUM group without waiting for the previous product.
@@ -160,10 +163,12 @@ class Builder {
             fresh.psum = tile.buffer == Buffer::kPsum;
             fresh.tile = t;
             const std::int64_t bank = machine_.psum_bank_bytes;
-            fresh.size = fresh.psum
-                             ? std::max<std::int64_t>(1, (tile.partition_bytes + bank - 1) / bank)
-                             : tile.partition_bytes;
-            fresh.site = tile.rotates && !reload && !fresh.psum ? tile.site : -1;
+            fresh.occupied =
+                fresh.psum ? std::max<std::int64_t>(1, (tile.partition_bytes + bank - 1) / bank)
+                           : tile.partition_bytes;
+            fresh.size = tile.placed ? 0 : fresh.occupied;
+            const bool rotates = tile.rotates && !tile.placed && !reload && !fresh.psum;
+            fresh.site = rotates ? tile.site : -1;
             fresh.first_user = k;
             fresh.last_user = -1;
             schedule_.allocations.push_back(fresh);

@@ -16,9 +16,11 @@ struct Adjacency {
 /// One life of a tile in SBUF or PSUM, from its first use to its last (or to its eviction).
 struct Allocation {
     bool psum = false;
-    std::int64_t size = 0;   ///< SBUF: bytes per partition; PSUM: banks
-    std::int32_t tile = -1;  ///< into Stream::tiles
-    std::int32_t site = -1;  ///< for the rotation limit; -1 = none
+    std::int64_t size = 0;  ///< to be waited for. SBUF: bytes per partition; PSUM: banks; 0 where
+                            ///< the kernel places the tile: it waits for who used the bytes before
+    std::int64_t occupied = 0;  ///< the size of every tile, placed or not
+    std::int32_t tile = -1;     ///< into Stream::tiles
+    std::int32_t site = -1;     ///< for the rotation limit; -1 = none
     std::int32_t first_user = 0;
     std::int32_t last_user = 0;
     std::int32_t users = 0;  ///< nodes that use it
@@ -42,8 +44,9 @@ struct Schedule {
     std::vector<std::int32_t> site_limit;  ///< live SBUF allocations allowed; -1 = no limit
 };
 
-/// Finds dependencies (read after write, write after read, write after write, on boxes of bytes)
-/// and lifetimes. Sites that DMAs touch may hold twice the tiles that program order needs, or
+/// Finds dependencies (read after write, write after read, write after write, on boxes of bytes;
+/// of the memory itself where the kernel places several tiles on the same bytes) and lifetimes.
+/// Sites that DMAs touch may hold twice the tiles that program order needs, or
 /// `rotation_extra_buffers` more where that is more.
 Schedule make_schedule(const Stream& stream, const Machine& machine);
 

@@ -1,5 +1,6 @@
 // Speed and memory of a timing-only evaluation, per problem, at full size and without data: the
-// interpreter, the lowering to instructions, every pass of the compiler, the schedule, the event
+// interpreter, the lowering to instructions, every pass of the compiler (as the mechanism table has
+// them; "none" is compile() without any), the schedule, the event
 // simulation; and the whole of it as the evaluator calls it (trace and predict).
 //
 //   bench_timing [--shape full|test] [--target trn1|trn2] [--repeat N] [PROBLEM...]
@@ -13,6 +14,8 @@
 #include <ctime>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -54,26 +57,45 @@ double peak_mb() {
 class Steps {
   public:
     template <typename F>
-    void run(const char* name, F&& f) {
+    void run(std::string_view name, F&& f) {
+        measure(name, false, std::forward<F>(f));
+    }
+    /// A step that does what the one before it does and more: its time is what that adds.
+    template <typename F>
+    void run_more(std::string_view name, F&& f) {
+        measure(name, true, std::forward<F>(f));
+    }
+    void restart() { next_ = 0; }
+    const std::vector<std::string>& names() const { return names_; }
+    std::vector<double> seconds() const {
+        std::vector<double> result = seconds_;
+        for (std::size_t k = 1; k < result.size(); ++k)
+            if (more_[k]) result[k] = std::max(0.0, seconds_[k] - seconds_[k - 1]);
+        return result;
+    }
+
+  private:
+    template <typename F>
+    void measure(std::string_view name, bool more, F&& f) {
         const double start = cpu_seconds();
         f();
         const double spent = cpu_seconds() - start;
         if (next_ == names_.size()) {
             names_.emplace_back(name);
             seconds_.push_back(spent);
+            more_.push_back(more);
         }
         seconds_[next_] = std::min(seconds_[next_], spent);
         ++next_;
     }
-    void restart() { next_ = 0; }
-    const std::vector<std::string>& names() const { return names_; }
-    const std::vector<double>& seconds() const { return seconds_; }
 
-  private:
     std::size_t next_ = 0;
     std::vector<std::string> names_;
     std::vector<double> seconds_;
+    std::vector<bool> more_;
 };
+
+int width(const std::string& name) { return std::max(8, static_cast<int>(name.size())); }
 
 struct Sizes {
     std::size_t operations = 0;
@@ -85,8 +107,23 @@ struct Sizes {
     double schedule_mb = 0;
 };
 
-/// One evaluation, step by step. The passes are those of compile(), in its order; the sum of the
-/// parts is compared with predict() so that a pass that is missing here shows.
+/// The passes of the mechanism table one after the other, each with those before it: its step is
+/// what it adds, to itself and to them. One that acts only together with a later one shows there.
+void compile_pass_by_pass(trainium::Stream& stream, const trainium::Machine& machine,
+                          Steps& steps) {
+    const trainium::Stream lowered = std::move(stream);
+    auto passes = trainium::Mechanisms::none();
+    stream = lowered;
+    steps.run("none", [&] { trainium::compile(stream, machine, passes); });
+    for (const trainium::MechanismInfo& info : trainium::kMechanisms) {
+        if (info.neutralise != nullptr) continue;  // a rule or a constant, no pass
+        passes = passes.with(info.mechanism);
+        stream = lowered;
+        steps.run_more(info.name, [&] { trainium::compile(stream, machine, passes); });
+    }
+}
+
+/// One evaluation, step by step; predict() does all of it at once.
 bool measure(const nki::Module& module, const std::vector<nki::Argument>& arguments,
              const trainium::Machine& machine, Steps& steps, Sizes& sizes) {
     steps.restart();
@@ -113,11 +150,7 @@ bool measure(const nki::Module& module, const std::vector<nki::Argument>& argume
         ignored += static_cast<double>(trainium::count(stream).hbm_read_bytes);
         ignored += trainium::busy_times(stream, machine).tiny_ns;
     });
-    steps.run("merge", [&] { trainium::merge_values(stream, machine); });
-    steps.run("dead", [&] { trainium::remove_dead_code(stream); });
-    steps.run("stream", [&] { trainium::stream_large_loads(stream, machine); });
-    steps.run("psum", [&] { trainium::move_temporaries_to_psum(stream, machine); });
-    steps.run("spill", [&] { trainium::insert_spills(stream, machine); });
+    compile_pass_by_pass(stream, machine, steps);
     sizes.compiled = stream.instructions.size();
     sizes.tiles = stream.tiles.size();
     grown();
@@ -150,6 +183,7 @@ int main(int argc, char** argv) {
         const trainium::Machine machine = eval::load_machine(target);
         bool all = true;
         std::vector<double> total;
+        std::vector<std::string> columns;
         double evaluations = 0;
         for (const std::string& id : problems) {
             const auto problem = eval::load_problem(id, shape);
@@ -166,24 +200,28 @@ int main(int argc, char** argv) {
             }
             if (total.empty()) {
                 std::printf("%-24s", "ms of one core");
-                for (const std::string& name : steps.names()) std::printf(" %8s", name.c_str());
+                for (const std::string& name : steps.names())
+                    std::printf(" %*s", width(name), name.c_str());
                 std::printf(" %8s %8s %8s %8s %8s %8s %8s %8s\n", "total", "ops", "instr.",
                             "compiled", "tiles", "prog MB", "strm MB", "schd MB");
                 total.resize(steps.names().size());
             }
+            const std::vector<double> seconds = steps.seconds();
+            columns = steps.names();
             std::printf("%-24s", id.c_str());
             for (std::size_t k = 0; k < total.size(); ++k) {
-                std::printf(" %8.2f", steps.seconds()[k] * 1e3);
-                total[k] += steps.seconds()[k];
+                std::printf(" %*.2f", width(steps.names()[k]), seconds[k] * 1e3);
+                total[k] += seconds[k];
             }
-            const double evaluation = steps.seconds().front() + steps.seconds().back();
+            const double evaluation = seconds.front() + seconds.back();
             evaluations += evaluation;
             std::printf(" %8.2f %8zu %8zu %8zu %8zu %8.1f %8.1f %8.1f\n", evaluation * 1e3,
                         sizes.operations, sizes.written, sizes.compiled, sizes.tiles,
                         sizes.program_mb, sizes.stream_mb, sizes.schedule_mb);
         }
         std::printf("%-24s", "all");
-        for (const double seconds : total) std::printf(" %8.2f", seconds * 1e3);
+        for (std::size_t k = 0; k < total.size(); ++k)
+            std::printf(" %*.2f", width(columns[k]), total[k] * 1e3);
         std::printf(" %8.2f\npeak of the resident set: %.0f MB\n", evaluations * 1e3, peak_mb());
         return all ? 0 : 1;
     } catch (const Error& error) {

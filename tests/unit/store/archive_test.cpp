@@ -24,8 +24,9 @@ TEST_CASE("run.h5 holds every table and reads back") {
     write_run_file(run, 4);
     const std::string path = folder.path() + "/run.h5";
     CHECK(table_names(path) == Texts{"candidates", "evaluations", "events", "experience",
-                                     "llm_calls", "memory", "problems", "profiles", "runs",
-                                     "units"});
+                                     "llm_calls", "memory", "problems", "profile_critical_path",
+                                     "profile_lines", "profile_occupancy", "profile_tensors",
+                                     "profiles", "runs", "units"});
     const Table candidates = read_table(path, "candidates");
     CHECK(candidates.rows() == 11);
     CHECK(candidates.texts("candidate")[0] == "adamw-base");
@@ -49,6 +50,60 @@ TEST_CASE("run.h5 holds every table and reads back") {
     CHECK(read_table(path, "experience").rows() == 1);
     CHECK(read_table(path, "memory").integers("round") == std::vector<std::int64_t>{0, 1});
     CHECK(read_table(path, "runs").texts("version") == Texts{"0.1.0"});
+}
+
+TEST_CASE("The lists of a profile are tables of their own, made from the journals too") {
+    TemporaryFolder folder;
+    RunData run = sample_run();
+    run.directory = folder.path();
+    const std::string path = folder.path() + "/run.h5";
+    const auto check = [&] {
+        const Table profiles = read_table(path, "profiles");
+        CHECK(profiles.integers("lines_left_out")[0] == 5);
+        CHECK(profiles.integers("tensors_left_out")[0] == 0);
+        CHECK(profiles.numbers("critical_left_out_ms")[0] == 1.0);
+        const Table lines = read_table(path, "profile_lines");
+        REQUIRE(lines.rows() == 2 * profiles.rows());
+        CHECK(lines.texts("candidate")[0] == "adamw-base");
+        CHECK(lines.texts("candidate")[1] == "adamw-base");
+        CHECK(lines.texts("kind")[0] == "predicted");
+        CHECK(lines.integers("position")[1] == 1);
+        CHECK(lines.integers("line")[0] == 3);
+        CHECK(lines.texts("operation")[0] == "nisa.nc_matmul");
+        CHECK(lines.numbers("critical_ms")[1] == 1.0);
+        CHECK(read_table(path, "profile_critical_path").texts("cause")[0] == "end");
+        const Table tensors = read_table(path, "profile_tensors");
+        CHECK(tensors.texts("kind")[1] == "predicted");
+        CHECK(tensors.texts("tensor_kind")[1] == "output");
+        CHECK(tensors.integers("read_bytes")[0] == 8192);
+        CHECK(std::isnan(tensors.numbers("reads_per_byte")[1]));
+        const Table occupancy = read_table(path, "profile_occupancy");
+        REQUIRE(occupancy.rows() == 2 * profiles.rows());
+        CHECK(occupancy.texts("memory")[1] == "sbuf");
+        CHECK(occupancy.numbers("series")[1] == 1536.0);
+        CHECK(occupancy.integers("peak")[1] == 4096);
+    };
+    write_run_file(run, 4);
+    check();
+    fs::remove(path);
+    journal_run(run, folder.path());
+    write_run_file(load_run(folder.path()), 4);
+    check();
+}
+
+TEST_CASE("A profile without detail has no rows in the tables of its lists") {
+    TemporaryFolder folder;
+    RunData run = sample_run();
+    run.directory = folder.path();
+    for (auto& unit : run.units) {
+        if (unit.baseline) unit.baseline->profile->detail.reset();
+    }
+    write_run_file(run, 4);
+    const Table profiles = read_table(folder.path() + "/run.h5", "profiles");
+    CHECK(profiles.integers("lines_left_out")[0] == -1);
+    CHECK(std::isnan(profiles.numbers("critical_left_out_ms")[0]));
+    CHECK(read_table(folder.path() + "/run.h5", "profile_lines").texts("candidate")[0] !=
+          "adamw-base");
 }
 
 TEST_CASE("A round has a file of its own with the same tables") {
@@ -85,6 +140,28 @@ TEST_CASE("What a killed writer left behind is removed, and the content does not
     for (const auto& entry : fs::directory_iterator(folder.path())) {
         CHECK(entry.path().filename() == "run.h5");
     }
+}
+
+TEST_CASE("The analysis library reads the lists of a profile") {
+    TemporaryFolder folder;
+    RunData run = sample_run();
+    run.directory = folder.path();
+    write_run_file(run, 4);
+    const std::string script = folder.path() + "/check.py";
+    std::ofstream(script) << R"(
+import sys
+sys.path.insert(0, sys.argv[1])
+from accelopt_runs import load_run, profile_list
+tables = load_run(sys.argv[2])
+lines = profile_list(tables, "lines", "adamw-base")
+assert list(lines["line"]) == [3, 0] and list(lines["critical_ms"]) == [2.0, 1.0], lines
+assert len(profile_list(tables, "tensors")) == 2 * len(tables["profiles"])
+assert list(profile_list(tables, "occupancy", "adamw-base")["series"]) == [512.0, 1536.0]
+assert profile_list({}, "lines").empty
+)";
+    const std::string command = "PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 " + script +
+                                " " ACCELOPT_SOURCE_DIR "/analysis " + folder.path();
+    CHECK(std::system(command.c_str()) == 0);
 }
 
 TEST_CASE("A place that cannot be written is an error with the path") {

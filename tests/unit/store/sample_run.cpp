@@ -195,6 +195,14 @@ EvaluationReply reply_with(const std::string& problem, Outcome outcome, const st
     profile.percent_of_peak = 0.5 / latency_ms;
     profile.bound = "DMA";
     profile.confidence = "high";
+    ProfileDetail detail;
+    detail.lines = {{3, "nisa.nc_matmul", 12, latency_ms / 2}, {0, "start-up", 0, latency_ms / 4}};
+    detail.lines_left_out = 5;
+    detail.critical_path = {{3, "nisa.nc_matmul", "PE", "end", 7, latency_ms / 2}};
+    detail.critical_left_out_ms = latency_ms / 4;
+    detail.tensors = {{"x", "input", 2, 4096, 8192, 0, 2.0}, {"y", "output", 4, 4096, 0, 4096, {}}};
+    detail.sbuf = Occupancy{196608, 4096, 1024.0, latency_ms / 2, {512.0, 1536.0}};
+    profile.detail = detail;
     reply.profile = profile;
     if (outcome != Outcome::kOk) {
         Diagnostic diagnostic;

@@ -555,6 +555,36 @@ TEST_CASE("Memory that is given to another tile too early is a hazard", "[comple
     CHECK(mentions(*hazard, "was given to another tile too early"));
 }
 
+TEST_CASE("Placed tiles that share bytes agree, unless one is written before the other is read",
+          "[completion_order]") {
+    ProgramBuilder b;
+    const TensorId in = b.input({128, 1024});
+    const TensorId out = b.output({128, 1024});
+    for (int step = 0; step < 4; ++step) {  // every second tile is half over the one before it
+        const TensorId x = b.tile(128, 256, 1);
+        b.program.tensors[x].placements.push_back({0, 4096 + 512 * (step % 2)});
+        b.load(b.whole(x), b.window(in, 0, 128, 256 * step, 256));
+        TensorId y = x;
+        for (int k = 0; k < 16; ++k) {  // longer than a transfer
+            const TensorId product = b.tile(128, 256, 2);
+            b.program.tensors[product].placements.push_back({0, 16384 + 1024 * (k + 16 * step)});
+            b.tensor_tensor(b.whole(product), AluOp::kMultiply, b.whole(x), b.whole(y));
+            y = product;
+        }
+        b.store(b.window(out, 0, 128, 256 * step, 256), b.whole(y));
+    }
+    const nki::Program program = numbered(b);
+    const Machine machine = testing::trn1();
+    require_agreement(program);
+    CompiledKernel kernel = compile_kernel(program, machine);
+    const std::int32_t load = node_at(kernel.stream, 19);
+    REQUIRE(kernel.stream.instructions[load].op == StreamOp::kLoad);
+    for (std::int32_t reader = 1; reader < load; ++reader)
+        drop_dependency(kernel.schedule, reader, load);
+    simulate_again(kernel, machine);
+    CHECK(hazard_of(program, kernel).has_value());
+}
+
 TEST_CASE("The memory limit also holds for the execution in completion order",
           "[completion_order]") {
     const nki::Program program = crowded_program(true);

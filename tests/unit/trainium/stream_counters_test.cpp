@@ -37,6 +37,19 @@ TEST_CASE("bytes of a load follow the HBM side's dtype") {
     CHECK(counted(b).hbm_read_bytes == 128 * 1024);
 }
 
+TEST_CASE("a transfer that casts reads the source's bytes and writes the destination's") {
+    ProgramBuilder b;
+    const auto in = b.input({128, 512}, nki::DType::kBFloat16);
+    const auto out = b.hbm({128, 512}, nki::TensorRole::kOutput, nki::DType::kFloat32);
+    b.add(nki::Opcode::kDmaCopy, b.whole(out), {b.whole(in)});
+    const auto x = b.tile(128, 512, 1);
+    b.load(b.whole(x), b.whole(in));
+    const Counters c = counted(b);
+    CHECK(c.hbm_read_bytes == 2 * 128 * 1024);
+    CHECK(c.hbm_write_bytes == 128 * 2048);
+    CHECK(c.sbuf_write_bytes == 128 * 2048);
+}
+
 TEST_CASE("fp32 products count twice, bf16 products and zero-one products once") {
     struct Case {
         nki::DType dtype;

@@ -24,16 +24,6 @@ SimulationResult run(const ProgramBuilder& b, const Machine& machine = trn1()) {
     return simulate(stream, make_schedule(stream, machine), machine);
 }
 
-Instruction dma(std::int64_t bytes, std::int64_t run, std::int32_t rows, std::int64_t stride) {
-    Instruction instruction;
-    instruction.op = StreamOp::kLoad;
-    instruction.bytes = bytes;
-    instruction.run_bytes = run;
-    instruction.rows = rows;
-    instruction.stride_bytes = stride;
-    return instruction;
-}
-
 }  // namespace
 
 TEST_CASE("run length: one element more in a row splits or joins descriptors as computed") {

@@ -40,16 +40,6 @@ double matmul_ns(std::int64_t m, std::int64_t n, nki::DType dtype = nki::DType::
     return cost_of_last(b);
 }
 
-Instruction dma(std::int64_t bytes, std::int64_t run, std::int32_t rows, std::int64_t stride) {
-    Instruction instruction;
-    instruction.op = StreamOp::kLoad;
-    instruction.bytes = bytes;
-    instruction.run_bytes = run;
-    instruction.rows = rows;
-    instruction.stride_bytes = stride;
-    return instruction;
-}
-
 }  // namespace
 
 TEST_CASE("a matmul costs passes times columns plus overhead") {
@@ -309,4 +299,98 @@ TEST_CASE("a DMA is charged its bytes, and splitting it saves none", "[X23]") {
         CHECK(queues_ns(run, run, 1) * 128 >= whole);
         if (run > 4) CHECK(queues_ns(run * 64, run / 2, 128) * 2 >= whole);
     }
+}
+
+namespace {
+
+/// A transposing load (or within SBUF) of [free, partitions] to [partitions, free], as
+/// nl.load_transpose2d and nisa.dma_transpose lower.
+double turned_ns(std::int64_t partitions, std::int64_t free, const Machine& machine,
+                 bool in_sbuf = false, const char* api = "nisa.dma_transpose",
+                 nki::DType dtype = nki::DType::kFloat32) {
+    ProgramBuilder b;
+    b.program.api_names.push_back(api);
+    const auto to = b.tile(partitions, free, 1, Buffer::kSbuf, 1, dtype);
+    if (in_sbuf) {
+        auto& op = b.transpose(
+            b.whole(to), b.whole(b.tile(free, partitions, 2, Buffer::kSbuf, 1, dtype)), false);
+        op.engine = Engine::kDma;
+        op.api = 0;
+    } else {
+        const auto from = b.input({free, partitions}, dtype);
+        b.load(b.whole(to), b.view(from, 0, {1, partitions}, {partitions, free})).api = 0;
+    }
+    const Stream stream = lower(b.program, machine);
+    return dma_cost(stream.instructions.at(0), machine).queue_ns;
+}
+
+Machine with_dma_transposes() {
+    Machine machine = trn1();
+    machine.dma_transpose_hbm_share = 0.9;
+    machine.dma_transpose_sbuf_share = 0.5;
+    machine.dma_transfer_min_ns = 0;
+    return machine;
+}
+
+}  // namespace
+
+TEST_CASE("DMA engines transpose at a share of their rate, in tiles of 128 partitions by 16") {
+    const Machine machine = with_dma_transposes();
+    const double whole = 128 * 512 * 4 / 16 / (17 * 0.9);
+    CHECK(turned_ns(128, 512, machine) == Approx(whole));
+    CHECK(turned_ns(128, 512, machine, false, "nl.load_transpose2d") == Approx(whole));
+    CHECK(turned_ns(128, 512, machine, true) == Approx(whole * 0.9 / 0.5));
+    CHECK(turned_ns(128, 497, machine) == Approx(whole));
+    CHECK(turned_ns(128, 496, machine) == Approx(whole * 496 / 512));
+    CHECK(turned_ns(127, 512, machine) == Approx(whole));
+    CHECK(turned_ns(1, 512, machine) == Approx(whole));
+    CHECK(turned_ns(128, 512, machine, false, "nisa.dma_transpose", nki::DType::kBFloat16) ==
+          Approx(whole / 2));
+}
+
+TEST_CASE("without DMA transposes the price is that of rows, as of one-byte or plain loads") {
+    Machine without = with_dma_transposes();
+    without.dma_transpose_hbm_share = 0;
+    const Machine machine = with_dma_transposes();
+    const double rows = 128 / 16 * (4 * 512 / 17.0 + 15);
+    CHECK(turned_ns(128, 512, without) == Approx(rows));
+    CHECK(turned_ns(128, 512, without, true) == turned_ns(128, 512, machine, true));
+    CHECK(turned_ns(128, 512, machine, false, "nl.load") == Approx(rows));
+    CHECK(turned_ns(128, 512, machine, false, "nisa.dma_transpose", nki::DType::kInt8) ==
+          Approx(128 / 16 * (512 / 17.0 + 15)));
+}
+
+TEST_CASE("a transfer that casts takes as long as its larger side, either way") {
+    const auto cost = [](nki::DType from, nki::DType to) {
+        ProgramBuilder b;
+        const auto x = b.input({128, 1024}, from);
+        const auto y = b.hbm({128, 1024}, nki::TensorRole::kOutput, to);
+        b.add(nki::Opcode::kDmaCopy, b.whole(y), {b.whole(x)});
+        Machine machine = trn1();
+        machine.dma_transfer_min_ns = 0;
+        return dma_cost(lower(b.program, machine).instructions.at(0), machine).queue_ns;
+    };
+    const auto wide = nki::DType::kFloat32;
+    const auto narrow = nki::DType::kBFloat16;
+    CHECK(cost(wide, narrow) == Approx(cost(wide, wide)));
+    CHECK(cost(narrow, wide) == Approx(cost(wide, wide)));
+    CHECK(cost(narrow, narrow) < cost(wide, wide));
+}
+
+TEST_CASE("the mask of a shuffle costs no second pass") {
+    const auto n_of = [](bool one_statement) {
+        ProgramBuilder b;
+        const auto x = b.tile(32, 512, 1);
+        const auto whole = b.tile(32, 512, 2);
+        const auto y = b.tile(32, 512, 3);
+        b.program.extras.emplace_back();
+        auto& shuffle = b.add(nki::Opcode::kShuffle, b.whole(whole), {b.whole(x)});
+        shuffle.extra = 0;
+        const int line = shuffle.line;
+        auto& copy = b.copy(b.window(y, 0, 32, 0, 256), b.window(whole, 0, 32, 0, 256));
+        if (one_statement) copy.line = line;
+        return cost_of_last(b);
+    };
+    CHECK(n_of(false) == Approx((256 + 64) / 1.4));
+    CHECK(n_of(true) == Approx(64 / 1.4));
 }

@@ -52,6 +52,8 @@ Machine trn1() {
         {"dma_rows_per_queue", 8},
         {"dma_far_stride_bytes", 512 * 1024},
         {"dma_far_descriptor_ns", 355},
+        {"dma_transpose_hbm_share", 0},
+        {"dma_transpose_sbuf_share", 0},
         {"dma_in_flight", 64},
         {"shared_sbuf_port", 1},
         {"shared_psum_port", 1},
@@ -199,6 +201,16 @@ nki::Operation& ProgramBuilder::reduce(const View& dst, nki::AluOp alu, const Vi
     op.op0 = alu;
     op.axes = 2;
     return op;
+}
+
+Instruction dma(std::int64_t bytes, std::int64_t run, std::int32_t rows, std::int64_t stride) {
+    Instruction instruction;
+    instruction.op = StreamOp::kLoad;
+    instruction.bytes = bytes;
+    instruction.run_bytes = run;
+    instruction.rows = rows;
+    instruction.stride_bytes = stride;
+    return instruction;
 }
 
 nki::MaskTerm rows_below(std::int64_t row, std::int64_t limit) {

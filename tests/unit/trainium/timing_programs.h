@@ -70,6 +70,9 @@ class ProgramBuilder {
     nki::Operation& reduce(const nki::View& dst, nki::AluOp op, const nki::View& src);
 };
 
+/// A load of `bytes` in contiguous runs of `run`, to `rows` partitions; far apart by `stride`.
+Instruction dma(std::int64_t bytes, std::int64_t run, std::int32_t rows, std::int64_t stride);
+
 /// Mask "row + i0 < limit" over rows.
 nki::MaskTerm rows_below(std::int64_t row, std::int64_t limit);
 
