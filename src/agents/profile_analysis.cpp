@@ -72,6 +72,7 @@ std::string cause_text(const std::string& cause) {
     if (cause == "engine") return "the next step waits for the same engine";
     if (cause == "queue") return "the next transfer waits for the DMA queues";
     if (cause == "memory") return "the next step waits for the memory it holds";
+    if (cause == "port") return "the next step waits for a memory port that it uses";
     if (cause == "transfers") return "too many transfers are in flight";
     if (cause == "window") return "the next step is too far ahead in program order";
     if (cause == "end") return "it finishes last";

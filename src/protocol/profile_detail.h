@@ -41,7 +41,8 @@ struct CriticalPart {
     std::string operation;
     std::string unit;  ///< "PE", "ACT", "DVE", "Pool", "DMA"; "" for the start-up time
     /// Why the path waited here: "operand" (the next needed the result), "engine", "queue",
-    /// "memory" (SBUF or PSUM that this was the last to use), "transfers" (too many in flight),
+    /// "memory" (SBUF or PSUM that this was the last to use), "port" (to SBUF or PSUM,
+    /// shared with another engine), "transfers" (too many in flight),
     /// "window" (program order), "end" (the last to complete), "startup".
     std::string cause;
     std::int64_t steps = 0;

@@ -112,6 +112,7 @@ std::string cause_text(const std::string& cause) {
     if (cause == "engine") return "its engine is busy";
     if (cause == "queue") return "the queues are full";
     if (cause == "memory") return "it holds the memory";
+    if (cause == "port") return "it has the memory port";
     if (cause == "transfers") return "too many transfers in flight";
     if (cause == "window") return "program order";
     if (cause == "end") return "last to finish";

@@ -57,6 +57,13 @@ inline std::string difference(const nki::Program& a, const nki::Program& b) {
                           x.placements.size() == y.placements.size();
         if (!same) return "tensor " + std::to_string(k) + " '" + x.name + "'";
     }
+    if (a.iterations.size() != b.iterations.size()) return "number of iterations";
+    for (std::size_t k = 0; k < a.iterations.size(); ++k) {
+        const nki::LoopIteration& x = a.iterations[k];
+        const nki::LoopIteration& y = b.iterations[k];
+        if (x.loop != y.loop || x.run != y.run || x.first != y.first || x.end != y.end)
+            return "iteration " + std::to_string(k);
+    }
     if (a.loops.size() != b.loops.size()) return "number of loops";
     for (std::size_t k = 0; k < a.loops.size(); ++k) {
         const nki::Loop& x = a.loops[k];

@@ -90,6 +90,46 @@ TEST_CASE("nests of loops are replayed as a whole", "[nki][replay]") {
     CHECK(replayed(nest) == -1);
 }
 
+TEST_CASE("iterations are noted with their operations, those that do nothing are not",
+          "[nki][replay]") {
+    for (const bool replay : {false, true}) {
+        const auto program = traced(
+            "for i in nl.affine_range(8):\n"
+            "    for k in nl.affine_range(2):\n"
+            "        t = nl.load(x[p, 128 * i + 64 * k + f])\n"
+            "        nl.store(y[p, 128 * i + 64 * k + f], value=t)\n"
+            "for j in range(3):\n"
+            "    for k in range(2):\n"
+            "        if j == 1 and k == 1:\n"
+            "            nl.store(y[p, f], value=nl.load(x[p, f]))",
+            replay);
+        REQUIRE(program.ok());
+        const std::vector<LoopIteration>& iterations = program->iterations;
+        REQUIRE(iterations.size() == 8 * 3 + 2);
+        for (int i = 0; i < 8; ++i) {
+            const LoopIteration& outer = iterations[3 * i];
+            CHECK(outer.loop == 0);
+            CHECK(outer.run == iterations[0].run);
+            CHECK(outer.first == 4 * i);
+            CHECK(outer.end == 4 * i + 4);
+            for (int k = 0; k < 2; ++k) {
+                const LoopIteration& inner = iterations[3 * i + 1 + k];
+                CHECK(inner.loop == 1);
+                CHECK(inner.run == iterations[3 * i + 1].run);
+                CHECK((i == 0 || inner.run != iterations[1].run));
+                CHECK(inner.first == 4 * i + 2 * k);
+                CHECK(inner.end == 4 * i + 2 * k + 2);
+            }
+        }
+        CHECK(iterations[24].loop == 2);  // of six iterations, one stores
+        CHECK(iterations[25].loop == 3);
+        for (int k : {24, 25}) {
+            CHECK(iterations[k].first == 32);
+            CHECK(iterations[k].end == 34);
+        }
+    }
+}
+
 TEST_CASE("loops of few iterations are replayed from the second on", "[nki][replay]") {
     const auto few = [](int trips) {
         return replayed("for i in nl.affine_range(" + std::to_string(trips) +

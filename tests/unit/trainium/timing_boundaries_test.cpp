@@ -159,3 +159,71 @@ TEST_CASE("a slow operand from SBUF, a fast one from PSUM, at one column and at 
         CHECK(ns(columns, Buffer::kSbuf) - ns(columns, Buffer::kPsum) == Approx(n / 1.12));
     }
 }
+
+namespace {
+
+/// VectorE and another engine copy 1000 elements each from SBUF into tiles of their own; returns how
+/// long both took together over the longer one alone.
+double overlap_of(Buffer vector_tile, nki::Engine other, Buffer other_tile, Machine machine) {
+    machine.startup_ns = 0;
+    machine.psum_partition_bytes *= 4;  // banks are not the point
+    const auto latency = [&](bool first, bool second) {
+        ProgramBuilder b;
+        const auto make = [&](nki::Engine engine, Buffer buffer, int site) {
+            const auto x = b.tile(128, 1000, site);
+            const auto y = b.tile(128, 1000, site + 1, buffer);
+            b.copy(b.whole(y), b.whole(x)).engine = engine;
+        };
+        if (first) make(nki::Engine::kVector, vector_tile, 1);
+        if (second) make(other, other_tile, 3);
+        return run(b, machine).latency_ns - machine.result_latency_ns;
+    };
+    return latency(true, true) / std::max(latency(true, false), latency(false, true));
+}
+
+}  // namespace
+
+TEST_CASE("VectorE and ScalarE take turns at PSUM, and only there") {
+    Machine machine = trn1();
+    const double in_turn = 1 + (1064 / 1.4) / (1064 / 1.12);
+    CHECK(overlap_of(Buffer::kPsum, nki::Engine::kScalar, Buffer::kPsum, machine) ==
+          Approx(in_turn));
+    CHECK(overlap_of(Buffer::kPsum, nki::Engine::kScalar, Buffer::kSbuf, machine) == Approx(1));
+    CHECK(overlap_of(Buffer::kSbuf, nki::Engine::kScalar, Buffer::kPsum, machine) == Approx(1));
+    machine.shared_psum_port = 0;
+    CHECK(overlap_of(Buffer::kPsum, nki::Engine::kScalar, Buffer::kPsum, machine) == Approx(1));
+}
+
+TEST_CASE("VectorE and GpSimdE take turns at SBUF") {
+    Machine machine = trn1();
+    const double longer = std::max(1064 / 1.12, 1150 / 1.4);
+    CHECK(overlap_of(Buffer::kSbuf, nki::Engine::kGpSimd, Buffer::kSbuf, machine) ==
+          Approx((1064 / 1.12 + 1150 / 1.4) / longer));
+    // ScalarE has a port of its own.
+    CHECK(overlap_of(Buffer::kSbuf, nki::Engine::kScalar, Buffer::kSbuf, machine) == Approx(1));
+    machine.shared_sbuf_port = 0;
+    CHECK(overlap_of(Buffer::kSbuf, nki::Engine::kGpSimd, Buffer::kSbuf, machine) == Approx(1));
+}
+
+TEST_CASE("the oldest instruction gets a port that two engines want") {
+    // Two instructions of VectorE and one of ScalarE between them, all at PSUM and ready: in turn.
+    ProgramBuilder b;
+    const auto copy = [&](nki::Engine engine, int site) {
+        const auto x = b.tile(128, 500, site);
+        const auto y = b.psum(128, 500, site + 1);
+        b.copy(b.whole(y), b.whole(x)).engine = engine;
+    };
+    copy(nki::Engine::kVector, 1);
+    copy(nki::Engine::kScalar, 3);
+    copy(nki::Engine::kVector, 5);
+    const Stream stream = lower(b.program, trn1());
+    Timeline timeline;
+    simulate(stream, make_schedule(stream, trn1()), trn1(), nullptr, &timeline);
+    const auto& spans = timeline.spans;
+    CHECK(spans[1].start_ns == Approx(spans[0].free_ns()));
+    CHECK(spans[2].start_ns == Approx(spans[1].free_ns()));
+    CHECK(spans[1].wait == Wait::kPort);
+    CHECK(spans[1].waited_for == 0);
+    CHECK(spans[2].wait == Wait::kPort);
+    CHECK(spans[2].waited_for == 1);
+}

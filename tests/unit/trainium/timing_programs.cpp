@@ -53,6 +53,8 @@ Machine trn1() {
         {"dma_far_stride_bytes", 512 * 1024},
         {"dma_far_descriptor_ns", 355},
         {"dma_in_flight", 64},
+        {"shared_sbuf_port", 1},
+        {"shared_psum_port", 1},
         {"result_latency_ns", 160},
         {"startup_ns", 15000},
         {"engine_window", 64},
