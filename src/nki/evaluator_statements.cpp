@@ -80,7 +80,10 @@ Evaluator::Flow Evaluator::execute(const Step& step) {
                                                   step.text == "Global" ? "global" : "nonlocal"))
             .remedy("pass values as arguments and return them")
             .raise();
-    unsupported("python_feature", fmt::format("'{}' is not supported", step.text)).raise();
+    Fault fault = unsupported("python_feature", fmt::format("'{}' is not supported", step.text));
+    if (step.text == "ClassDef")
+        fault.remedy("keep constants in names of the module or in a dict, not in a class");
+    fault.raise();
 }
 
 Evaluator::Flow Evaluator::execute_body(const Step& step, bool& stop) {

@@ -12,12 +12,19 @@ namespace {
 
 using interp::TraceFailure;
 
-/// Calls visit(statement, whether it stands in a function).
+/// The functions that are kernels, as far as the text tells. What helpers import is refused when a
+/// kernel calls them.
+bool is_kernel(const Stmt& stmt) {
+    return stmt.kind == StmtKind::kFunction &&
+           (!stmt.decorators.empty() || stmt.text == "kernel" || stmt.text == "optimized_kernel");
+}
+
+/// Calls visit(statement, whether it stands in a kernel).
 void each_statement(const Block& block, bool inside,
                     const std::function<void(const Stmt&, bool)>& visit) {
     for (const StmtPtr& stmt : block) {
         visit(*stmt, inside);
-        const bool within = inside || stmt->kind == StmtKind::kFunction;
+        const bool within = inside || is_kernel(*stmt);
         each_statement(stmt->body, within, visit);
         each_statement(stmt->otherwise, within, visit);
     }

@@ -17,6 +17,13 @@ def expected(x: torch.Tensor) -> Optional[torch.Tensor]:
     return torch.exp(x)
 
 
+def measure(function):
+    from time import perf_counter
+    start = perf_counter()
+    function()
+    return perf_counter() - start
+
+
 @nki.jit
 def kernel(x):
     y = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
