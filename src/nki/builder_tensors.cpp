@@ -233,7 +233,9 @@ void Builder::check_scope(const Tile& tile) {
                              "variable, which has ended",
                              describe(tile), program_.tensors[tile.tensor].line))
             .shape(tile.shape())
-            .remedy("create the tile before the 'if' and assign into it: tile[...] = value")
+            .remedy(
+                "create the tile before the 'if' and assign into it: tile[...] = value; or loop "
+                "with nl.static_range, which opens no scope")
             .raise();
     const int loop = loops_.ended_scope(states_[tile.tensor].context);
     if (loop < 0) return;
@@ -244,7 +246,9 @@ void Builder::check_scope(const Tile& tile) {
                     "which has ended",
                     describe(tile), program_.tensors[tile.tensor].line, scope.kind, scope.line))
         .shape(tile.shape())
-        .remedy("create the tile before the loop and assign into it: tile[...] = value")
+        .remedy(
+            "create the tile before the loop and assign into it: tile[...] = value; or loop with "
+            "nl.static_range, which opens no scope")
         .raise();
 }
 

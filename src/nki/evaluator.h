@@ -198,6 +198,10 @@ class Evaluator {
     Flow execute_body(const Step& step, bool& stop);
     void execute_function(const Step& step);
     void execute_import(const Step& step);
+    /// A module-level name of a module that only code on the host may use.
+    Value host_module(const std::string& path);
+    /// Raises when `value` is such a name.
+    void refuse_host_module(const Value& value) const;
     void execute_assert(const Step& step);
     void execute_augmented(const Step& step);
     void execute_annotated(const Step& step);
@@ -223,7 +227,8 @@ class Evaluator {
     Builder builder_;
     std::unique_ptr<Code> code_;
     Ref<Environment> globals_;
-    std::vector<Ref<Function>> functions_;  ///< module-level functions, in order of definition
+    std::vector<Ref<Function>> functions_;   ///< module-level functions, in order of definition
+    std::vector<std::string> host_modules_;  ///< imported, not to be used
     Frame* frame_ = nullptr;
     bool in_kernel_ = false;
     int call_depth_ = 0;

@@ -94,6 +94,7 @@ Value Evaluator::attribute(const Value& base, int name_id) {
         rejected("forbidden_api", fmt::format("a kernel cannot access '{}'", name)).raise();
     switch (base.kind()) {
         case Kind::kModule: {
+            refuse_host_module(base);
             const auto module = static_cast<ModuleId>(base.integer());
             const std::optional<Value> value = module_attribute(table_, module, name);
             if (!value) unknown_name(table_, module, name);

@@ -176,6 +176,7 @@ Value Evaluator::run_handler(ApiCall& call) {
 
 Value Evaluator::dispatch(const Value& callee, std::vector<Value>& arguments, Keywords& keywords) {
     const NestingGuard guard(nesting_);
+    refuse_host_module(callee);
     switch (callee.kind()) {
         case Kind::kFunction:
             return call_function(callee.as<Function>(), arguments, keywords);

@@ -80,7 +80,10 @@ Evaluator::Flow Evaluator::execute(const Step& step) {
                                                   step.text == "Global" ? "global" : "nonlocal"))
             .remedy("pass values as arguments and return them")
             .raise();
-    unsupported("python_feature", fmt::format("'{}' is not supported", step.text)).raise();
+    Fault fault = unsupported("python_feature", fmt::format("'{}' is not supported", step.text));
+    if (step.text == "ClassDef")
+        fault.remedy("keep constants in names of the module or in a dict, not in a class");
+    fault.raise();
 }
 
 Evaluator::Flow Evaluator::execute_body(const Step& step, bool& stop) {
@@ -302,10 +305,31 @@ void Evaluator::execute_function(const Step& step) {
     if (call_depth_ == 0) functions_.push_back(function);
 }
 
+Value Evaluator::host_module(const std::string& path) {
+    auto found = std::find(host_modules_.begin(), host_modules_.end(), path);
+    if (found == host_modules_.end()) found = host_modules_.insert(host_modules_.end(), path);
+    return Value::token(Kind::kModule, static_cast<int>(ModuleId::kHost) +
+                                           static_cast<int>(found - host_modules_.begin()));
+}
+
+void Evaluator::refuse_host_module(const Value& value) const {
+    if (!value.is(Kind::kModule) || value.integer() < static_cast<int>(ModuleId::kHost)) return;
+    use_of_host_module(host_modules_.at(static_cast<std::size_t>(value.integer()) -
+                                        static_cast<std::size_t>(ModuleId::kHost)));
+}
+
 void Evaluator::execute_import(const Step& step) {
     for (const auto& [path, target] : step.imports) {
         if (target == nullptr)
             unsupported("python_feature", "'from module import *' is not supported").raise();
+        const std::string whole = step.kind == StmtKind::kImportFrom ? step.text
+                                  : path[0] == '='                   ? path.substr(1)
+                                                                     : path;
+        // A kernel that imports while it runs means to use it.
+        if (!in_kernel_ && call_depth_ == 0 && is_host_module(whole)) {
+            assign(*target, host_module(whole));
+            continue;
+        }
         if (step.kind == StmtKind::kImportFrom) {
             // A submodule, or a name of the module.
             const ModuleId module = import_module(step.text);

@@ -12,11 +12,21 @@ namespace {
 
 using interp::TraceFailure;
 
-void each_statement(const Block& block, const std::function<void(const Stmt&)>& visit) {
+/// The functions that are kernels, as far as the text tells. What helpers import is refused when a
+/// kernel calls them.
+bool is_kernel(const Stmt& stmt) {
+    return stmt.kind == StmtKind::kFunction &&
+           (!stmt.decorators.empty() || stmt.text == "kernel" || stmt.text == "optimized_kernel");
+}
+
+/// Calls visit(statement, whether it stands in a kernel).
+void each_statement(const Block& block, bool inside,
+                    const std::function<void(const Stmt&, bool)>& visit) {
     for (const StmtPtr& stmt : block) {
-        visit(*stmt);
-        each_statement(stmt->body, visit);
-        each_statement(stmt->otherwise, visit);
+        visit(*stmt, inside);
+        const bool within = inside || is_kernel(*stmt);
+        each_statement(stmt->body, within, visit);
+        each_statement(stmt->otherwise, within, visit);
     }
 }
 
@@ -39,13 +49,15 @@ bool names_reference(const std::string& module) {
            module.starts_with("reference.");
 }
 
-std::optional<Finding> check_import(const Stmt& stmt, const std::string& path) {
+std::optional<Finding> check_import(const Stmt& stmt, bool inside, const std::string& path) {
     Finding finding;
     finding.outcome = "rejected";
     if (names_reference(path)) {
         finding.code = "reference_copy";
         finding.message = fmt::format("a kernel cannot import '{}', the problem's reference", path);
         finding.remedy = "compute the result with NKI operations";
+    } else if (!inside && interp::is_host_module(path)) {
+        return std::nullopt;  // the trace refuses it where it is used
     } else {
         try {
             (void)interp::import_module(path);
@@ -60,15 +72,15 @@ std::optional<Finding> check_import(const Stmt& stmt, const std::string& path) {
     return finding;
 }
 
-std::optional<Finding> check_imports(const Stmt& stmt) {
+std::optional<Finding> check_imports(const Stmt& stmt, bool inside) {
     if (stmt.kind == StmtKind::kImportFrom) {
-        if (auto finding = check_import(stmt, stmt.text)) return finding;
+        if (auto finding = check_import(stmt, inside, stmt.text)) return finding;
         for (const ImportedName& name : stmt.names)
-            if (name.name == "reference") return check_import(stmt, "reference");
+            if (name.name == "reference") return check_import(stmt, inside, "reference");
     }
     if (stmt.kind == StmtKind::kImport)
         for (const ImportedName& name : stmt.names)
-            if (auto finding = check_import(stmt, name.name)) return finding;
+            if (auto finding = check_import(stmt, inside, name.name)) return finding;
     return std::nullopt;
 }
 
@@ -115,8 +127,8 @@ class LiteralBudget {
 std::optional<Finding> check_rules(const Module& module) {
     std::optional<Finding> first;
     LiteralBudget literals;
-    each_statement(module.body, [&](const Stmt& stmt) {
-        if (!first) first = check_imports(stmt);
+    each_statement(module.body, false, [&](const Stmt& stmt, bool inside) {
+        if (!first) first = check_imports(stmt, inside);
         literals.add(stmt);
     });
     return first ? first : literals.finding();

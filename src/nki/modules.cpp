@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -194,6 +195,7 @@ std::vector<Named> names_of(ModuleId module) {
         case ModuleId::kCompilerSbuf:
         case ModuleId::kCompilerPsum:
         case ModuleId::kOpaque:
+        case ModuleId::kHost:
             break;
     }
     return {};
@@ -220,6 +222,23 @@ ModuleId import_module(const std::string& path) {
                 .raise();
     unsupported("python_feature", fmt::format("the module '{}' is not supported", path))
         .remedy("use neuronxcc.nki, numpy and math only")
+        .raise();
+}
+
+bool is_host_module(const std::string& path) {
+    const bool known = std::any_of(kModules.begin(), kModules.end(),
+                                   [&](const ModulePath& module) { return module.path == path; });
+    return !known && root_of(path) != "neuronxcc" && !root_of(path).empty();
+}
+
+void use_of_host_module(const std::string& path) {
+    const bool forbidden = std::find(std::begin(kForbiddenModules), std::end(kForbiddenModules),
+                                     root_of(path)) != std::end(kForbiddenModules);
+    const std::string message = fmt::format("a kernel cannot use the module '{}'", path);
+    (forbidden ? rejected("forbidden_api", message) : unsupported("python_feature", message))
+        .remedy(
+            "use neuronxcc.nki, numpy and math only; put code for the host under "
+            "if __name__ == \"__main__\"")
         .raise();
 }
 

@@ -34,7 +34,8 @@ enum class ModuleId : int {
     kBfp16,
     kFunctools,
     kOperator,
-    kOpaque
+    kOpaque,
+    kHost  ///< and above: a module of Python that kernels may import but not use
 };
 
 /// Named constants that are neither numbers nor dtypes.
@@ -66,6 +67,13 @@ enum class TokenId : int {
 /// Finds an importable module by dotted path. Raises forbidden_api for modules that reach outside
 /// (os, sys, ...), unsupported/python_feature for other unknown ones.
 ModuleId import_module(const std::string& path);
+
+/// True for a module of Python that kernels have no use for (os, torch, argparse, ...): files may
+/// import it for their code on the host, as long as nothing of it is used by what is traced.
+bool is_host_module(const std::string& path);
+/// Raises what a use of such a module is: forbidden_api where it reaches outside, else
+/// unsupported/python_feature.
+[[noreturn]] void use_of_host_module(const std::string& path);
 
 /// Looks a name up in a module; nullopt when it has no such name.
 std::optional<Value> module_attribute(const ApiTable& api, ModuleId module,

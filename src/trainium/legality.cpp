@@ -7,6 +7,7 @@
 
 #include "trainium/bounds.h"
 #include "trainium/execute.h"
+#include "trainium/leftovers.h"
 #include "trainium/operands.h"
 #include "trainium/tile_memory.h"
 #include "trainium/written_map.h"
@@ -71,6 +72,7 @@ class WriteTracker {
 
     std::optional<Finding> visit(const Operation& operation, const Resolved& resolved) {
         std::optional<Finding> finding;
+        bool lost_memory = false;
         for_each_read(operation, resolved, [&](const Reference& read) {
             const Tensor& tensor = program_.tensors[read.access.tensor];
             require_inside(read.access, *read.space, tensor, operation);
@@ -83,11 +85,17 @@ class WriteTracker {
                 (operation.opcode == Opcode::kScatter && read.what == "the accumulator");
             if (some && map(read.access).anything()) return;
             if (map(read.access).written(read.access, *read.space)) return;
-            const auto lost = overwritten_.find(tiles_.tile_of(tensor.id, read.access.block));
-            finding = lost == overwritten_.end() ? report(operation, tensor, read.what)
-                                                 : report_overlap(operation, tensor, lost->second);
+            const std::size_t tile = tiles_.tile_of(tensor.id, read.access.block);
+            const auto lost = overwritten_.find(tile);
+            const auto source = leftovers_.find(tile);
+            lost_memory = lost_memory || lost != overwritten_.end();
+            finding = lost != overwritten_.end()   ? report_overlap(operation, tensor, lost->second)
+                      : source != leftovers_.end() ? source->second
+                                                   : report(operation, tensor, read.what);
         });
-        if (finding) return finding;
+        std::optional<std::vector<std::int64_t>> spoiled;
+        if (finding && !lost_memory) spoiled = spoiled_elements(operation, resolved);
+        if (finding && !spoiled) return finding;
         const Space& space = resolved.target_space(operation);
         const Tensor& tensor = program_.tensors[resolved.target.tensor];
         require_inside(resolved.target, space, tensor, operation);
@@ -95,6 +103,11 @@ class WriteTracker {
             touched_[tiles_.tile_of(tensor.id, resolved.target.block)] = 1;
         } else {
             map(resolved.target).write(resolved.target, space);
+        }
+        if (spoiled && !spoiled->empty()) {
+            WrittenMap& written = map(resolved.target);
+            for (const std::int64_t offset : *spoiled) written.clear(offset);
+            leftovers_[tiles_.tile_of(tensor.id, resolved.target.block)] = *finding;
         }
         if (!tensor.placements.empty()) overwrite(tensor, resolved.target.block, operation.line);
         return std::nullopt;
@@ -105,6 +118,7 @@ class WriteTracker {
         for (const std::size_t tile : tiles_.ending_at(index)) {
             if (program_.tensors[tiles_.tensor_of(tile)].role != TensorRole::kOutput) {
                 maps_[tile] = WrittenMap();
+                leftovers_.erase(tile);
             }
         }
     }
@@ -118,6 +132,15 @@ class WriteTracker {
     static bool holds_values_from_the_start(const Tensor& tensor) {
         return tensor.role == TensorRole::kInput || tensor.role == TensorRole::kConstant ||
                tensor.is_mutable_parameter();
+    }
+
+    std::optional<std::vector<std::int64_t>> spoiled_elements(const Operation& operation,
+                                                              const Resolved& resolved) {
+        return elements_from_leftovers(
+            operation, resolved, program_, [this](const Access& access) -> const WrittenMap* {
+                if (holds_values_from_the_start(program_.tensors[access.tensor])) return nullptr;
+                return &map(access);
+            });
     }
 
     WrittenMap& map(const Access& access) {
@@ -222,6 +245,8 @@ class WriteTracker {
     std::vector<WrittenMap> maps_;
     std::vector<Place> placed_;  ///< directly allocated tiles that hold something
     std::map<std::size_t, Loss> overwritten_;
+    /// Tiles that hold results of leftovers -> where those were read first.
+    std::map<std::size_t, Finding> leftovers_;
     std::vector<char> made_;
     std::vector<char> touched_;  ///< by operations that may have skipped every element
 };

@@ -109,8 +109,9 @@ bool WrittenMap::row_pattern(const Access& access, const Space& space, RowPatter
 
 void WrittenMap::spread() {
     if (state_ == State::kRows) return;
-    const std::vector<std::uint64_t> row =
+    std::vector<std::uint64_t> row =
         state_ == State::kAlike ? bits_ : std::vector<std::uint64_t>(words(), 0);
+    if (state_ == State::kAll) set_range(row, 0, columns_);
     bits_.clear();
     bits_.reserve(static_cast<std::size_t>(rows_ * words()));
     for (std::int64_t r = 0; r < rows_; ++r) bits_.insert(bits_.end(), row.begin(), row.end());
@@ -220,6 +221,20 @@ bool WrittenMap::elements_written(const Access& access, const Space& space) cons
                        all = all && test_range(bits_, base + column, count);
                    });
     return all;
+}
+
+bool WrittenMap::element(std::int64_t offset) const {
+    if (state_ == State::kAll || state_ == State::kNothing) return state_ == State::kAll;
+    const std::int64_t row = state_ == State::kAlike ? 0 : offset / columns_;
+    const std::int64_t column = offset % columns_;
+    return (bits_[row * words() + column / 64] >> (column % 64) & 1) != 0;
+}
+
+void WrittenMap::clear(std::int64_t offset) {
+    if (!element(offset)) return;
+    spread();
+    const std::int64_t column = offset % columns_;
+    bits_[offset / columns_ * words() + column / 64] &= ~(std::uint64_t{1} << (column % 64));
 }
 
 std::int64_t WrittenMap::unwritten() const {

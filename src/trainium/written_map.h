@@ -22,6 +22,10 @@ class WrittenMap {
     void write(const Access& access, const Space& space);
     /// Returns whether all that an access touches has been written.
     bool written(const Access& access, const Space& space);
+    /// Returns whether the element at an offset has been written.
+    bool element(std::int64_t offset) const;
+    /// Forgets that the element at an offset has been written.
+    void clear(std::int64_t offset);
     /// Number of elements never written.
     std::int64_t unwritten() const;
     /// Marks everything.

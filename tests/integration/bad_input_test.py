@@ -115,7 +115,7 @@ with Workspace() as work:
                                        "buffer=nl.shared_hbm)"), "resource_limit/memory")
     profile(work, "file.py", silu_with("open('/etc/passwd')"),
             "rejected/forbidden_api", "open")
-    profile(work, "import.py", "import os\n" + silu_with("pass"), "rejected/forbidden_api",
+    profile(work, "import.py", "import os\n" + silu_with("os.getcwd()"), "rejected/forbidden_api",
             "os")
     profile(work, "empty.py", "", "rejected/", code=USAGE)
 print("ok")

@@ -101,7 +101,10 @@ TEST_CASE("imports of known modules work in every form", "[nki][entry]") {
               "    assert again.language.tile_size.pmax == neuronxcc.nki.language.tile_size.pmax\n"
               "    assert isa.tensor_copy is not None and ar(4) is not None\n"
               "    return run(x, math.floor(np.prod((2, 3))))\n") == "6");
-    CHECK(ran("import torch\ndef kernel(x):\n    return run(x, 1)\n") == "python_feature");
+    CHECK(ran("import torch, os\ndef kernel(x):\n    return run(x, 1)\n") == "1");
+    CHECK(ran("import torch\ndef kernel(x):\n    return run(x, torch.pi)\n") == "python_feature");
+    CHECK(ran("from os import getpid\ndef kernel(x):\n    return run(x, getpid())\n") ==
+          "forbidden_api");
     CHECK(ran("from numpy import *\ndef kernel(x):\n    return run(x, 1)\n") == "python_feature");
 }
 

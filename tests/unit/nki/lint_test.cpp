@@ -113,7 +113,8 @@ TEST_CASE("block dimensions are warned about as compilers do", "[nki][lint]") {
 }
 
 TEST_CASE("rules on the syntax tree have an id and a line", "[nki][lint][N04][X08][X17][X19]") {
-    CHECK(rule("import os\n")->code == "forbidden_api");
+    CHECK(rule(kernel("    import os\n"))->code == "forbidden_api");
+    CHECK_FALSE(rule("import os\nif True:\n    from time import time\n"));  // not used yet
     CHECK(rule(kernel("    if x.shape[0] == 1:\n        from time import time\n"))->line == 9);
     for (const char* line :
          {"import reference", "from reference import forward", "from . import reference",

@@ -1,4 +1,4 @@
-# expect: rejected/forbidden_api line 3
+# expect: rejected/forbidden_api line 10
 # args: float32[128,512]
 import os
 
@@ -7,4 +7,5 @@ import neuronxcc.nki as nki
 
 @nki.jit
 def kernel(x):
+    os.remove("x")
     return x
