@@ -83,6 +83,7 @@ inline constexpr std::array kMachineFields{
     MachineField{"resident_partition_bytes", &Machine::resident_partition_bytes},
     MachineField{"spill_dirty_weight", &Machine::spill_dirty_weight},
     MachineField{"working_slack_bytes", &Machine::working_slack_bytes, true},
+    MachineField{"vectorised_elements", &Machine::vectorised_elements, true},
     MachineField{"psum_temporary_bytes", &Machine::psum_temporary_bytes, true},
     MachineField{"psum_temporary_min_elements", &Machine::psum_temporary_min_elements, true},
     MachineField{"stream_reuse_instructions", &Machine::stream_reuse_instructions, true},

@@ -21,6 +21,7 @@ enum class Mechanism : std::uint8_t {
     kFoldCopies,
     kPsumBroadcasts,
     kPsumTemporaries,
+    kVectorise,
     kFuseLoops,
     kSpills,
     kReschedule,
@@ -78,6 +79,10 @@ inline constexpr std::array kMechanisms{
     MechanismInfo{Mechanism::kPsumTemporaries, "psum_temporaries",
                   "moves ScalarE temporaries of a tensor_tensor to PSUM",
                   "adamw counts three PSUM writes per tile"},
+    MechanismInfo{Mechanism::kVectorise, "vectorise",
+                  "loops of independent tiny instructions cost one instruction's overhead",
+                  "trial of the feasibility study on other kernels: some such loops are far below "
+                  "the sum of their overheads"},
     MechanismInfo{Mechanism::kFuseLoops, "fuse_loops",
                   "neighbouring loops take turns where SBUF would overflow between them",
                   "swiglu spills 16 MiB of transposes, nothing of the 48 MiB between its loops"},

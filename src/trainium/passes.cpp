@@ -56,6 +56,7 @@ bool run_passes(Stream& stream, const Machine& machine, Mechanisms mechanisms, b
     if (on(Mechanism::kFoldCopies)) fold_copies(stream);
     if (on(Mechanism::kPsumBroadcasts)) read_broadcasts_from_psum(stream);
     if (on(Mechanism::kPsumTemporaries)) move_temporaries_to_psum(stream, machine);
+    if (on(Mechanism::kVectorise)) vectorise_loops(stream, machine);
     if (on(Mechanism::kFuseLoops) && on(Mechanism::kSpills)) fuse_loops(stream, machine);
     if (on(Mechanism::kSpills)) insert_spills(stream, machine);
     return left_out;

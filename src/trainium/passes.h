@@ -55,6 +55,12 @@ void read_broadcasts_from_psum(Stream& stream);
 /// PSUM (at most `psum_temporary_bytes` each, one per tensor_tensor): halves that instruction.
 void move_temporaries_to_psum(Stream& stream, const Machine& machine);
 
+/// Makes one vector instruction of what a loop does to a few elements at a time: where every
+/// instruction of a loop is tiny, an instruction that does to the next elements (a constant step
+/// away, or in a tile of its own) what the same statement did before, and that does not depend on
+/// it, costs its elements only; at most `vectorised_elements` together.
+void vectorise_loops(Stream& stream, const Machine& machine);
+
 /// Where SBUF overflows, fuses neighbouring loops of equal trip counts of which one reads what the
 /// other keeps: iterations take turns, so that the tiles between them live for one iteration. Loops
 /// inside the fused ones follow where they can. A pair is fused when no dependency turns round and

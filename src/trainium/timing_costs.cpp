@@ -11,9 +11,6 @@ namespace {
 
 using nki::Engine;
 
-/// Instructions under this many elements per partition are dominated by their overhead.
-constexpr int kTinyElements = 16;
-
 Unit usual_unit(StreamOp op) {
     switch (op) {
         case StreamOp::kLoad:
@@ -126,22 +123,27 @@ Unit unit_of(const Instruction& instruction) {
     return usual;
 }
 
+bool is_tiny(const Instruction& instruction) {
+    return !is_dma(instruction.op) && !is_matmul(instruction.op) && instruction.n < kTinyElements;
+}
+
 double engine_ns(const Instruction& instruction, const Stream& stream, const Machine& machine) {
     const double n = static_cast<double>(instruction.work) * instruction.n;
+    const double share = instruction.vectorised ? 0 : 1;  // of the overhead
     switch (unit_of(instruction)) {
         case Unit::kPe:
             return matmul_ns(instruction, machine);
         case Unit::kAct:
-            return (n + machine.scalar_overhead_cycles) / machine.scalar_ghz;
+            return (n + share * machine.scalar_overhead_cycles) / machine.scalar_ghz;
         case Unit::kDve:
             return (vector_factor(instruction, stream, machine) * n +
-                    machine.vector_overhead_cycles) /
+                    share * machine.vector_overhead_cycles) /
                    machine.vector_ghz;
         case Unit::kPool: {
             const double factor = instruction.op == StreamOp::kTensorTensor
                                       ? machine.gpsimd_tensor_tensor_factor
                                       : 1.0;
-            return (factor * n + machine.gpsimd_overhead_cycles) / machine.gpsimd_ghz;
+            return (factor * n + share * machine.gpsimd_overhead_cycles) / machine.gpsimd_ghz;
         }
         case Unit::kDma:
             break;
@@ -213,7 +215,11 @@ BusyTimes busy_times(const Stream& stream, const Machine& machine) {
         }
         const double ns = engine_ns(instruction, stream, machine);
         busy.unit_ns[static_cast<int>(unit_of(instruction))] += ns;
-        if (!is_matmul(instruction.op) && instruction.n < kTinyElements) busy.tiny_ns += ns;
+        if (is_tiny(instruction)) {
+            Instruction alone = instruction;
+            alone.vectorised = false;  // how far it is vectorised is what nobody knows
+            busy.tiny_ns += engine_ns(alone, stream, machine);
+        }
     }
     return busy;
 }

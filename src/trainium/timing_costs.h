@@ -9,6 +9,10 @@ namespace accelopt::trainium {
 /// scans, reciprocals and memsets on VectorE; iota on GpSimd; measured on 14 kernels).
 Unit unit_of(const Instruction& instruction);
 
+/// Elementwise instructions under this many elements per partition are dominated by their overhead.
+inline constexpr int kTinyElements = 16;
+bool is_tiny(const Instruction& instruction);
+
 /// Returns how long an engine is busy with an instruction, in ns. Not for DMAs.
 double engine_ns(const Instruction& instruction, const Stream& stream, const Machine& machine);
 

@@ -17,6 +17,7 @@ protocol::EvaluationReply full_reply() {
     reply.profile->tensor_engine_active_time_percent = 0.0;
     reply.profile->scalar_engine_active_time_percent = 0.5;
     reply.profile->dma_active_time_percent = 0.9;
+    reply.profile->detail = {};  // has tests of its own
     reply.profile->lower_bound_ms = 0.53;
     reply.profile->hardware_flops = 85899870208;
     reply.profile->confidence_reasons = {"far strides"};

@@ -69,6 +69,7 @@ Machine trn1() {
         {"resident_partition_bytes", 172 * 1024},
         {"spill_dirty_weight", 4},
         {"working_slack_bytes", 11 * 1024},
+        {"vectorised_elements", 512},
         {"psum_temporary_bytes", 2048},
         {"psum_temporary_min_elements", 64},
         {"stream_reuse_instructions", 48},
