@@ -146,3 +146,43 @@ def reduce_rows(x, rounds):
     every = nl.arange(rounds)[None, :]
     nl.store(y[row, every], value=sums[row, every])
     return y
+
+
+@nki.jit
+def scale_by_columns(x, width):
+    """tensor_scalar on `width` columns at a time, none of which needs another."""
+    rows, columns = x.shape
+    y = nl.ndarray((rows, columns), dtype=x.dtype, buffer=nl.shared_hbm)
+    row = nl.arange(rows)[:, None]
+    column = nl.arange(columns)[None, :]
+    part = nl.arange(width)[None, :]
+    held = nl.load(x[row, column])
+    scaled = nl.ndarray((nl.par_dim(rows), columns), dtype=x.dtype, buffer=nl.sbuf)
+    for c in nl.affine_range(columns // width):
+        scaled[row, width * c + part] = nisa.tensor_scalar(held[row, width * c + part],
+                                                           op0=nl.multiply, operand0=0.5,
+                                                           engine=nisa.vector_engine)
+    nl.store(y[row, column], value=scaled[row, column])
+    return y
+
+
+@nki.jit
+def two_engines(x, rounds, in_psum):
+    """A chain on ScalarE and one on VectorE side by side, both in PSUM or both in SBUF."""
+    rows, columns = x.shape
+    y = nl.ndarray((2, rows, columns), dtype=x.dtype, buffer=nl.shared_hbm)
+    row = nl.arange(rows)[:, None]
+    column = nl.arange(columns)[None, :]
+    place = nl.psum if in_psum else nl.sbuf
+    bent = nl.ndarray((nl.par_dim(rows), columns), dtype=nl.float32, buffer=place)
+    scaled = nl.ndarray((nl.par_dim(rows), columns), dtype=nl.float32, buffer=place)
+    held = nl.load(x[row, column])
+    bent[row, column] = nisa.tensor_copy(held, engine=nisa.scalar_engine)
+    scaled[row, column] = nisa.tensor_copy(held, engine=nisa.vector_engine)
+    for _ in nl.sequential_range(rounds):
+        bent[row, column] = nisa.activation(op=nl.tanh, data=bent[row, column])
+        scaled[row, column] = nisa.tensor_scalar(scaled[row, column], op0=nl.multiply,
+                                                 operand0=0.5, engine=nisa.vector_engine)
+    nl.store(y[0, row, column], value=nl.copy(bent[row, column]))
+    nl.store(y[1, row, column], value=nl.copy(scaled[row, column]))
+    return y

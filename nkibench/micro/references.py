@@ -36,6 +36,10 @@ REFERENCES = {
     "one_chain": lambda x, rounds: lanes(repeat(np.tanh, x, rounds), 1),
     "invert": lambda x, rounds: lanes(repeat(np.reciprocal, x, rounds)),
     "reduce_rows": lambda x, rounds: np.repeat(x.sum(axis=1, keepdims=True), rounds, axis=1),
+    "scale_by_columns": lambda x, width: 0.5 * x,
+    "two_engines": lambda x, rounds, in_psum: np.stack(
+        [repeat(np.tanh, x, rounds), x * 0.5**rounds]),
+    "two_loops": lambda x: 1.5 * np.tanh(x),
     "accumulate": lambda x, w: np.einsum("kjm,gkn->gmn", w, x),
     "pipeline": pipeline,
     "keep_results": lambda x: np.tanh(x) + np.tanh(x)[::-1],
