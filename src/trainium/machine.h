@@ -74,7 +74,7 @@ struct Machine {
     std::int64_t streamed_partition_bytes = 0;  ///< arrays of loads above it: loaded by slices
     std::int64_t resident_partition_bytes = 0;  ///< above: spilled
     double spill_dirty_weight = 0;  ///< what it costs to spill a tile, over dropping a loaded one
-    std::int64_t working_slack_bytes = 0;   ///< SBUF beyond the residency: tiles overlap in it
+    std::int64_t working_slack_bytes = 0;  ///< SBUF beyond the residency: tiles overlap in it
     int vectorised_elements = 0;  ///< of tiny instructions that one vector instruction replaces
     std::int64_t psum_temporary_bytes = 0;  ///< largest temporary moved to PSUM
     int psum_temporary_min_elements = 0;    ///< smaller temporaries stay in SBUF

@@ -68,8 +68,8 @@ void vectorise_loops(Stream& stream, const Machine& machine);
 void fuse_loops(Stream& stream, const Machine& machine);
 
 /// Keeps SBUF within `resident_partition_bytes` by Belady's rule: evicts the tile whose next use
-/// is farthest, spills it when its only copy is on chip, and re-loads it before that use. Tiles that
-/// are not only loaded count as `spill_dirty_weight` times nearer.
+/// is farthest, spills it when its only copy is on chip, and re-loads it before that use. Tiles
+/// that are not only loaded count as `spill_dirty_weight` times nearer.
 void insert_spills(Stream& stream, const Machine& machine);
 
 /// Applies the passes, in the order above, without those that are switched off.

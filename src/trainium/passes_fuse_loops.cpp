@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -139,8 +138,8 @@ class Fusing {
   private:
     using Pair = std::pair<std::int32_t, std::int32_t>;  ///< loops, in program order
 
-    /// Which loops keep SBUF tiles for which others, next to each other in one body or (`inner_`)
-    /// in the bodies of two loops that might be fused.
+    /// Which loops keep SBUF tiles for which others, and how much: pairs of loops at one depth,
+    /// where the paths to a tile's writer and to its reader part and below.
     void find_flows() {
         std::vector<std::vector<std::int32_t>> paths(stream_.instructions.size());
         std::vector<std::int32_t> path;

@@ -79,7 +79,7 @@ struct Instruction {
                                ///< nl.matmul, or lies where another tile will lie
     bool partial = false;      ///< may leave elements of its box as they are
     bool onezero = false;
-    bool vectorised = false;   ///< continues the instruction before it: no overhead of its own
+    bool vectorised = false;       ///< continues the instruction before it: no overhead of its own
     bool single_elements = false;  ///< DMA: no two neighbours on one side are on the other
     bool four_byte = true;         ///< operands of four bytes (fp32: several passes)
     std::int32_t line = 0;

@@ -96,6 +96,7 @@ const Change kImprovements[] = {
     {"a wider window", [](Machine& m) { ++m.engine_window; }},
     {"one more buffer", [](Machine& m) { ++m.rotation_extra_buffers; }},
     {"more SBUF", [](Machine& m) { m.working_slack_bytes += 64 * 1024; }},
+    {"ports of their own", [](Machine& m) { m.shared_sbuf_port = m.shared_psum_port = 0; }},
     {"twice the PSUM banks", [](Machine& m) { m.psum_partition_bytes *= 2; }},
 };
 
