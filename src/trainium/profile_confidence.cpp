@@ -14,6 +14,7 @@ constexpr double kTinyShare = 0.50;
 constexpr double kSpillShare = 0.10;
 constexpr double kHeavySpillShare = 0.30;
 constexpr double kGpSimdShare = 0.20;
+constexpr double kBusyShare = 0.50;  // of the latency: the busiest unit
 
 double share(double part, double whole) { return whole > 0 ? part / whole : 0.0; }
 
@@ -51,6 +52,10 @@ Confidence judge(const Counters& counters, const BusyTimes& busy,
         note(1, "rests on the far-stride DMA rule, fitted on two measured kernels");
     if (share(busy.unit_ns[static_cast<int>(Unit::kPool)], busy.engines_ns()) > kGpSimdShare)
         note(1, "much engine time is on GpSimd, which no measured kernel uses");
+    const double used_ns =
+        *std::max_element(std::begin(simulation.busy_ns), std::end(simulation.busy_ns));
+    if (simulation.latency_ns > 0 && used_ns < kBusyShare * simulation.latency_ns)
+        note(2, "no unit is busy for half of the time: latencies decide, of which less is known");
     confidence.level = doubt == 0 ? "high" : doubt == 1 ? "medium" : "low";
     return confidence;
 }

@@ -76,7 +76,7 @@ TEST_CASE("a dependent chain is recorded end to end, each link waiting for the o
     const Recorded r = record(b);
     check_sound(r);
     const auto& spans = r.timeline.spans;
-    CHECK(spans[0].start_ns == 7500);
+    CHECK(spans[0].start_ns == 4000);
     CHECK(spans[0].waited_for == -1);
     CHECK(spans[0].wait == Wait::kNothing);
     for (int k = 1; k < 3; ++k) {
@@ -86,10 +86,10 @@ TEST_CASE("a dependent chain is recorded end to end, each link waiting for the o
     }
     CHECK(spans[1].unit == Unit::kAct);
     CHECK(static_cast<double>(spans[1].busy_ns) == Approx((512 + 64) / 1.4));
-    CHECK(spans[2].done_ns() + 7500 == Approx(r.result.latency_ns));
+    CHECK(spans[2].done_ns() + 4000 == Approx(r.result.latency_ns));
     // x lives from the start to the end of the activation, y until the store is done.
     REQUIRE(r.timeline.memory.size() == 2);
-    CHECK(r.timeline.memory[0].given_ns == 7500);
+    CHECK(r.timeline.memory[0].given_ns == 4000);
     CHECK(r.timeline.memory[0].taken_ns == Approx(spans[1].done_ns()));
     CHECK(r.timeline.memory[1].taken_ns == Approx(spans[2].done_ns()));
 }
@@ -117,7 +117,7 @@ TEST_CASE("a busy queue is what the next transfer waits for") {
     const InstructionSpan& second = r.timeline.spans[1];
     CHECK(second.wait == Wait::kQueue);
     CHECK(second.waited_for == 0);
-    CHECK(second.issued_ns() == Approx(7500));
+    CHECK(second.issued_ns() == Approx(4000));
     CHECK(second.start_ns == Approx(r.timeline.spans[0].free_ns()));
     CHECK(r.timeline.queues.size() == 32);
 }

@@ -91,8 +91,8 @@ TEST_CASE("DMAs look sixteen transfers ahead and no farther") {
     const double small = 32 / 17.0 + 15;
     // In the window the long load runs beside the store; pushed out of it, it starts when the store
     // is complete and the first small load leaves.
-    CHECK(with_blocked_loads(15) == Approx(15000 + store + 2000 + small + 2000));
-    CHECK(with_blocked_loads(16) == Approx(15000 + store + 2000 + late + 2000).margin(2 * small));
+    CHECK(with_blocked_loads(15) == Approx(8000 + store + 2000 + small + 2000));
+    CHECK(with_blocked_loads(16) == Approx(8000 + store + 2000 + late + 2000).margin(2 * small));
 }
 
 TEST_CASE("a temporary of 64 elements moves to PSUM, one of 63 stays") {

@@ -63,3 +63,12 @@ TEST_CASE("each known weakness is named") {
     CHECK(heavy.level == "low");
     CHECK(heavy.reasons.size() == 2);
 }
+
+TEST_CASE("a kernel that keeps no unit busy half of the time is a doubtful one") {
+    SimulationResult idle;
+    idle.latency_ns = 1000;
+    idle.busy_ns[static_cast<int>(Unit::kAct)] = 499;
+    CHECK(judge({}, busy_dma(0, 0), idle).level == "low");
+    idle.busy_ns[static_cast<int>(Unit::kAct)] = 500;
+    CHECK(judge({}, busy_dma(0, 0), idle).level == "high");
+}

@@ -58,7 +58,7 @@ Machine trn1() {
         {"shared_sbuf_port", 1},
         {"shared_psum_port", 1},
         {"result_latency_ns", 160},
-        {"startup_ns", 15000},
+        {"startup_ns", 8000},
         {"engine_window", 64},
         {"dma_window", 16},
         {"rotation_extra_buffers", 3},

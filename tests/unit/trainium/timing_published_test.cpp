@@ -124,7 +124,7 @@ TEST_CASE("two predictions of one program are identical") {
 
 TEST_CASE("an empty program has a profile") {
     const protocol::Profile profile = predict({}, trn1()).compiled;
-    CHECK(profile.latency.value() == Approx(0.015));
+    CHECK(profile.latency.value() == Approx(0.008));
     CHECK(profile.bound.empty());
     CHECK(profile.hbm_read_bytes == 0);
 }

@@ -31,7 +31,7 @@ double load_ns(const Machine& machine, double run_bytes) {
 }  // namespace
 
 TEST_CASE("an empty stream takes the startup time") {
-    CHECK(run(ProgramBuilder{}).latency_ns == Approx(15000));
+    CHECK(run(ProgramBuilder{}).latency_ns == Approx(8000));
 }
 
 TEST_CASE("a dependent chain takes the sum of its parts") {
@@ -48,7 +48,7 @@ TEST_CASE("a dependent chain takes the sum of its parts") {
     }
     b.store(b.whole(out), b.whole(x));
     const double transfers = 2 * (load_ns(machine, 2048) + 2000);
-    CHECK(run(b).latency_ns == Approx(15000 + transfers + 5 * (act_ns(512) + 160)));
+    CHECK(run(b).latency_ns == Approx(8000 + transfers + 5 * (act_ns(512) + 160)));
 }
 
 TEST_CASE("a matmul pipeline reaches the bound of the systolic array") {
@@ -69,7 +69,7 @@ TEST_CASE("a matmul pipeline reaches the bound of the systolic array") {
         CAPTURE(group);
         CHECK(result.busy_ns[static_cast<int>(Unit::kPe)] == Approx(bound));
         CHECK(result.latency_ns > bound);
-        CHECK(result.latency_ns < 1.02 * bound + 15000);
+        CHECK(result.latency_ns < 1.02 * bound + 8000);
     }
 }
 
@@ -100,11 +100,11 @@ TEST_CASE("a pure copy reaches the DMA bound, and slows down with the DMA rate a
     const double full = run(b, machine).latency_ns;
     const double full_bound = copy_bound_ns(machine, 400, 2048);
     CHECK(full > full_bound);
-    CHECK(full < 1.02 * full_bound + 15000);
+    CHECK(full < 1.02 * full_bound + 8000);
     machine.dma_queue_bytes_per_ns /= 2;
     const double half = run(b, machine).latency_ns;
     const double half_bound = copy_bound_ns(machine, 400, 2048);
-    CHECK(half < 1.02 * half_bound + 15000);
+    CHECK(half < 1.02 * half_bound + 8000);
     CHECK(half / full == Approx(half_bound / full_bound).epsilon(0.02));
 }
 
@@ -144,9 +144,9 @@ TEST_CASE("an engine looks as far ahead as its window and no farther") {
     const double load = 16384 * 4 / 17.0 + 15 + 2000;
     const double alone = act_ns(4096);
     // Fifteen waiting instructions leave the independent one in the window: it hides the load.
-    CHECK(with_blocked(15) == Approx(15000 + load + 15 * act_ns(8) + 160));
+    CHECK(with_blocked(15) == Approx(8000 + load + 15 * act_ns(8) + 160));
     // Sixteen push it out: it starts when the first of them leaves the window.
-    CHECK(with_blocked(16) == Approx(15000 + load + 16 * act_ns(8) + alone + 160).margin(1));
+    CHECK(with_blocked(16) == Approx(8000 + load + 16 * act_ns(8) + alone + 160).margin(1));
 }
 
 TEST_CASE("a write waits for readers, and a tile's halves do not wait for each other") {
@@ -160,8 +160,8 @@ TEST_CASE("a write waits for readers, and a tile's halves do not wait for each o
         return run(b).latency_ns;
     };
     const double tensor_tensor = (2 * 512 + 64) / 1.12;
-    CHECK(program(0) == Approx(15000 + act_ns(512) + tensor_tensor + 2 * 160));
-    CHECK(program(64) == Approx(15000 + std::max(act_ns(512), tensor_tensor) + 160));
+    CHECK(program(0) == Approx(8000 + act_ns(512) + tensor_tensor + 2 * 160));
+    CHECK(program(64) == Approx(8000 + std::max(act_ns(512), tensor_tensor) + 160));
 }
 
 TEST_CASE("a kernel waits for what it wrote to HBM, piece by piece") {
@@ -175,8 +175,8 @@ TEST_CASE("a kernel waits for what it wrote to HBM, piece by piece") {
         return run(b).latency_ns;
     };
     const double transfer = load_ns(trn1(), 2048);
-    CHECK(program(0) == Approx(15000 + 2 * (transfer + 2000)));
-    CHECK(program(512) == Approx(15000 + 2 * transfer + 2000));
+    CHECK(program(0) == Approx(8000 + 2 * (transfer + 2000)));
+    CHECK(program(512) == Approx(8000 + 2 * transfer + 2000));
 }
 
 TEST_CASE("eight PSUM banks can be open at once, a ninth waits for a free one") {
@@ -197,8 +197,8 @@ TEST_CASE("eight PSUM banks can be open at once, a ninth waits for a free one") 
     const SimulationResult nine = program(9, 1);
     CHECK(nine.forced_allocations == 0);  // the copies free a bank before the ninth product
     const double matmul = 4 * (512 + 80) / 2.8;
-    CHECK(program(8, 1).latency_ns == Approx(15000 + 8 * matmul + act_ns(512) + 2 * 160));
-    CHECK(nine.latency_ns >= 15000 + 9 * matmul + act_ns(512) + 2 * 160);
+    CHECK(program(8, 1).latency_ns == Approx(8000 + 8 * matmul + act_ns(512) + 2 * 160));
+    CHECK(nine.latency_ns >= 8000 + 9 * matmul + act_ns(512) + 2 * 160);
 }
 
 TEST_CASE("nine PSUM banks live at once are over-subscribed, eight are not") {
@@ -254,9 +254,9 @@ TEST_CASE("arrays that DMAs fill are double-buffered, or rotate over the extra b
     };
     const double load = load_ns(trn1(), 2048) + 2000;
     CHECK(program(0) == program(1));
-    CHECK(program(1) > 15000 + 4 * (load + act_ns(512) + 160));
-    CHECK(program(1) < 15000 + 5 * (load + act_ns(512) + 160));
-    CHECK(program(7) == Approx(15000 + 8 * (load - 2000) + 2000 + act_ns(512) + 160).margin(300));
+    CHECK(program(1) > 8000 + 4 * (load + act_ns(512) + 160));
+    CHECK(program(1) < 8000 + 5 * (load + act_ns(512) + 160));
+    CHECK(program(7) == Approx(8000 + 8 * (load - 2000) + 2000 + act_ns(512) + 160).margin(300));
 }
 
 TEST_CASE("no more DMAs are in flight than allowed") {
@@ -270,10 +270,10 @@ TEST_CASE("no more DMAs are in flight than allowed") {
         return run(b, machine).latency_ns;
     };
     const double one = load_ns(trn1(), 2048) + 2000;  // eight rows: one queue each
-    CHECK(program(1) == Approx(15000 + 16 * one));
-    CHECK(program(8) == Approx(15000 + 2 * one));
-    CHECK(program(15) == Approx(15000 + 2 * one));
-    CHECK(program(16) == Approx(15000 + one));
+    CHECK(program(1) == Approx(8000 + 16 * one));
+    CHECK(program(8) == Approx(8000 + 2 * one));
+    CHECK(program(15) == Approx(8000 + 2 * one));
+    CHECK(program(16) == Approx(8000 + one));
 }
 
 TEST_CASE("thousands of small writes to one tile are joined and still order the reader") {
@@ -290,7 +290,7 @@ TEST_CASE("thousands of small writes to one tile are joined and still order the 
     CHECK(schedule.after_result.items.size() < 3u * writes);
     const double memsets = writes * (1 + 64) / 1.12;
     CHECK(simulate(stream, schedule, machine).latency_ns ==
-          Approx(15000 + memsets + 160 + load_ns(machine, 4.0 * writes) + 2000));
+          Approx(8000 + memsets + 160 + load_ns(machine, 4.0 * writes) + 2000));
 }
 
 namespace {
@@ -358,7 +358,7 @@ TEST_CASE("no random stream deadlocks, however small the memories; times stay wi
             double most = 0;
             for (double busy : result.busy_ns) most = std::max(most, busy);
             CAPTURE(seed, banks);
-            REQUIRE(result.latency_ns >= most + 15000 - 1);
+            REQUIRE(result.latency_ns >= most + 8000 - 1);
             REQUIRE(run(b, machine).latency_ns == result.latency_ns);
         }
     }

@@ -117,13 +117,13 @@ TEST_CASE(
 
 TEST_CASE("the blocks of the critical path follow each other without a gap") {
     const Written written = write(kernel(6));
-    double at_us = 7.5;
+    double at_us = 4.0;
     for (const Json& event : written.json.at("traceEvents")) {
         if (event.at("ph") != "X" || event.at("tid") != 1) continue;
         CHECK(event.at("ts").get<double>() == Approx(at_us).margin(0.002));
         at_us = event.at("ts").get<double>() + event.at("dur").get<double>();
     }
-    CHECK(at_us == Approx(written.summary.latency_ns / 1e3 - 7.5).margin(0.01));
+    CHECK(at_us == Approx(written.summary.latency_ns / 1e3 - 4.0).margin(0.01));
 }
 
 TEST_CASE("a large trace merges neighbours of one line, and says how many") {
