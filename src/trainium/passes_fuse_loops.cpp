@@ -11,8 +11,11 @@ namespace {
 
 using nki::Buffer;
 
-/// Pairs of loops that are tried: bounds the work for kernels with very many loops.
+/// Pairs of loops that are tried, and instructions moved in all tries together (beyond the first
+/// few): bounds the work for kernels with very many loops or instructions.
 constexpr int kMaxTries = 32;
+constexpr int kMinTries = 4;
+constexpr std::int64_t kMaxMoved = std::int64_t{1} << 20;
 
 /// A part of a body: a run of a loop, or (run < 0) the instructions [first, end).
 struct Item {
@@ -114,7 +117,7 @@ class Fusing {
         std::int64_t best = spilled_bytes(stream_);
         bool fused = false;
         for (const auto& [first, second] : candidates()) {
-            if (best == 0 || tries_ >= kMaxTries) break;
+            if (best == 0 || !may_try()) break;
             const LoopTree before = tree_;
             if (!fuse(first, second)) continue;
             const std::int64_t spilled = spilled_bytes(reordered(order()));
@@ -141,17 +144,18 @@ class Fusing {
     /// Which loops keep SBUF tiles for which others, and how much: pairs of loops at one depth,
     /// where the paths to a tile's writer and to its reader part and below.
     void find_flows() {
-        std::vector<std::vector<std::int32_t>> paths(stream_.instructions.size());
+        path_of_.resize(stream_.instructions.size());
         std::vector<std::int32_t> path;
-        mark(tree_.top, path, paths);
+        mark(tree_.top, path);
         std::vector<std::int32_t> writer(stream_.tiles.size(), -1);
-        for (std::size_t k = 0; k < paths.size(); ++k) {
+        for (std::size_t k = 0; k < path_of_.size(); ++k) {
             const Instruction& instruction = stream_.instructions[k];
             for (int s = 0; s < instruction.sources; ++s) {
                 const std::int32_t t = instruction.src[s].tile;
                 if (stream_.tiles[t].buffer != Buffer::kSbuf || writer[t] < 0) continue;
-                const auto& from = paths[writer[t]];
-                const auto& to = paths[k];
+                if (path_of_[writer[t]] == path_of_[k]) continue;
+                const auto& from = paths_[path_of_[writer[t]]];
+                const auto& to = paths_[path_of_[k]];
                 const std::size_t depth = std::min(from.size(), to.size());
                 for (std::size_t d = 0; d < depth; ++d) {
                     if (from[d] != to[d])
@@ -162,16 +166,21 @@ class Fusing {
         }
     }
 
-    void mark(const Body& body, std::vector<std::int32_t>& path,
-              std::vector<std::vector<std::int32_t>>& paths) {
+    /// Notes the path of loops to every instruction.
+    void mark(const Body& body, std::vector<std::int32_t>& path) {
+        std::int32_t here = -1;
         for (const Item& item : body) {
-            if (item.run < 0) {
-                for (std::int32_t k = item.first; k < item.end; ++k) paths[k] = path;
+            if (item.run >= 0) {
+                path.push_back(tree_.runs[item.run].loop);
+                for (const Body& inside : tree_.runs[item.run].iterations) mark(inside, path);
+                path.pop_back();
                 continue;
             }
-            path.push_back(tree_.runs[item.run].loop);
-            for (const Body& inside : tree_.runs[item.run].iterations) mark(inside, path, paths);
-            path.pop_back();
+            if (here < 0) {
+                here = static_cast<std::int32_t>(paths_.size());
+                paths_.push_back(path);
+            }
+            std::fill(path_of_.begin() + item.first, path_of_.begin() + item.end, here);
         }
     }
 
@@ -199,6 +208,11 @@ class Fusing {
             if (!run.iterations.empty()) add(run.iterations.front());
         }
         return result;
+    }
+
+    bool may_try() const {
+        const auto moved = tries_ * static_cast<std::int64_t>(stream_.instructions.size());
+        return tries_ < kMinTries || (tries_ < kMaxTries && moved < kMaxMoved);
     }
 
     /// Fuses all neighbouring runs of two loops, and the loops in them that can be. False, and
@@ -230,7 +244,7 @@ class Fusing {
         const Body body = tree_.runs[merged.front()].iterations.front();
         for (std::size_t a = 0; a < body.size(); ++a) {
             for (std::size_t b = a + 1; b < body.size(); ++b) {
-                if (body[a].run < 0 || body[b].run < 0 || tries_ >= kMaxTries) continue;
+                if (body[a].run < 0 || body[b].run < 0 || !may_try()) continue;
                 const Pair pair{tree_.runs[body[a].run].loop, tree_.runs[body[b].run].loop};
                 if (flows_.count(pair) != 0) fuse(pair.first, pair.second);
             }
@@ -323,6 +337,8 @@ class Fusing {
     const Machine& machine_;
     Schedule dependencies_;
     LoopTree tree_;
+    std::vector<std::vector<std::int32_t>> paths_;  ///< of loops, one per body
+    std::vector<std::int32_t> path_of_;             ///< by instruction
     std::map<Pair, std::int64_t> flows_;
     int tries_ = 0;
 };
