@@ -61,6 +61,9 @@ void move_temporaries_to_psum(Stream& stream, const Machine& machine);
 /// it, costs its elements only; at most `vectorised_elements` together.
 void vectorise_loops(Stream& stream, const Machine& machine);
 
+/// True when the tiles that are live at once exceed `resident_partition_bytes`.
+bool overflows_sbuf(const Stream& stream, const Machine& machine);
+
 /// Where SBUF overflows, fuses neighbouring loops of equal trip counts of which one reads what the
 /// other keeps: iterations take turns, so that the tiles between them live for one iteration. Loops
 /// inside the fused ones follow where they can. A pair is fused when no dependency turns round and

@@ -347,11 +347,7 @@ class Fusing {
 
 void fuse_loops(Stream& stream, const Machine& machine) {
     if (stream.iterations.empty()) return;
-    const PeakLive peak =
-        peak_live_bytes(stream, [&](const Instruction&, const Operand& o) -> std::int32_t {
-            return stream.tiles[o.tile].buffer == Buffer::kSbuf ? o.tile : -1;
-        });
-    if (peak.total <= machine.resident_partition_bytes) return;
+    if (!overflows_sbuf(stream, machine)) return;
     Fusing fusing(stream, machine);
     const std::vector<std::int32_t> order = fusing.run();
     if (order.empty()) return;

@@ -192,12 +192,16 @@ class Residency {
 
 }  // namespace
 
-void insert_spills(Stream& stream, const Machine& machine) {
+bool overflows_sbuf(const Stream& stream, const Machine& machine) {
     const PeakLive peak =
         peak_live_bytes(stream, [&](const Instruction&, const Operand& o) -> std::int32_t {
             return stream.tiles[o.tile].buffer == Buffer::kSbuf ? o.tile : -1;
         });
-    if (peak.total > machine.resident_partition_bytes) Residency(stream, machine).run();
+    return peak.total > machine.resident_partition_bytes;
+}
+
+void insert_spills(Stream& stream, const Machine& machine) {
+    if (overflows_sbuf(stream, machine)) Residency(stream, machine).run();
 }
 
 }  // namespace accelopt::trainium

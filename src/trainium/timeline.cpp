@@ -49,24 +49,19 @@ void TimelineRecorder::start(std::int32_t node, Unit unit, double now_ns, double
     span.waited_for = enabled.by;
     span.wait = enabled.wait;
     std::int32_t& last = last_on_engine_[static_cast<int>(unit)];
-    // Ready before it ran: the engine was busy until now, or PSUM was full, or program order held
-    // it back.
+    // Ready before it ran: another engine held its port until now, or its own was busy, or PSUM was
+    // full, or program order held it back.
     if (enabled.at_ns < now_ns - kSameInstant_ns) {
         const bool was_busy =
             last >= 0 && timeline_->spans[last].free_ns() > now_ns - kFloatInstant_ns;
-        const std::int32_t port = enabled.blocked_by;
-        if (port >= 0 && timeline_->spans[port].free_ns() > now_ns - kFloatInstant_ns) {
-            span.waited_for = port;
-            span.wait = Wait::kPort;
-            last = node;
-            timeline_->issue_order.push_back(node);
-            return;
-        }
+        const bool port =
+            enabled.blocked_by >= 0 &&
+            timeline_->spans[enabled.blocked_by].free_ns() > now_ns - kFloatInstant_ns;
         const bool banks = enabled.refused && !was_busy && last_bank_freed_by_ >= 0;
-        const std::int32_t by = banks ? last_bank_freed_by_ : last;
+        const std::int32_t by = port ? enabled.blocked_by : banks ? last_bank_freed_by_ : last;
         if (by >= 0) {
             span.waited_for = by;
-            span.wait = banks ? Wait::kMemory : Wait::kEngine;
+            span.wait = port ? Wait::kPort : banks ? Wait::kMemory : Wait::kEngine;
         }
     }
     last = node;
