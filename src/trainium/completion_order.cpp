@@ -10,7 +10,6 @@
 #include "trainium/matmul.h"
 #include "trainium/ordered_run.h"
 #include "trainium/passes.h"
-#include "trainium/placed_tiles.h"
 
 namespace accelopt::trainium {
 
@@ -19,7 +18,7 @@ CompiledKernel compile_kernel(const nki::Program& program, const Machine& full_m
     const Machine machine = with_mechanisms(full_machine, mechanisms);
     CompiledKernel kernel;
     kernel.stream = lower(program, machine);
-    compile(kernel.stream, machine, allowed_passes(kernel.stream, mechanisms));
+    compile(kernel.stream, machine, mechanisms);
     kernel.schedule = make_schedule(kernel.stream, machine);
     simulate(kernel.stream, kernel.schedule, machine, &kernel.order);
     return kernel;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "trainium/placed_tiles.h"
 #include "trainium/timing_costs.h"
 
 namespace accelopt::trainium {
@@ -70,6 +71,7 @@ double busiest_ns(const Stream& stream, const Machine& machine) {
 }  // namespace
 
 void compile(Stream& stream, const Machine& machine, Mechanisms mechanisms) {
+    mechanisms = allowed_passes(stream, mechanisms);
     Stream hoisted;
     const bool choose = mechanisms.has(Mechanism::kHoistSpilled) &&
                         mechanisms.has(Mechanism::kMergeValues) &&

@@ -75,7 +75,8 @@ void fuse_loops(Stream& stream, const Machine& machine);
 /// that are not only loaded count as `spill_dirty_weight` times nearer.
 void insert_spills(Stream& stream, const Machine& machine);
 
-/// Applies the passes, in the order above, without those that are switched off.
+/// Applies the passes, in the order above, without those that are switched off or that a kernel
+/// which allocates directly does not allow (allowed_passes).
 void compile(Stream& stream, const Machine& machine, Mechanisms mechanisms = {});
 
 /// Calls f(operand) for every operand of an instruction, sources first.

@@ -7,7 +7,6 @@
 #include "trainium/analysis.h"
 #include "trainium/machine_fields.h"
 #include "trainium/passes.h"
-#include "trainium/placed_tiles.h"
 #include "trainium/profile_confidence.h"
 #include "trainium/stream.h"
 #include "trainium/stream_counters.h"
@@ -76,7 +75,7 @@ PredictedProfile predict_lowered(Stream stream, const Machine& full_machine, Mec
     const double roofline_ms = written.unit_ns[busiest(written.unit_ns)] / 1e6;
     predicted.as_written.stream_roofline_ms = roofline_ms;
 
-    compile(stream, machine, allowed_passes(stream, mechanisms));
+    compile(stream, machine, mechanisms);
     const Counters counters = count(stream);
     const Schedule schedule = make_schedule(stream, machine);
     const bool detailed = program != nullptr && rows != 0;

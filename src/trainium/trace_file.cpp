@@ -11,7 +11,6 @@
 #include "trainium/analysis_occupancy.h"
 #include "trainium/analysis_places.h"
 #include "trainium/passes.h"
-#include "trainium/placed_tiles.h"
 #include "trainium/timing_simulate.h"
 
 namespace accelopt::trainium {
@@ -301,7 +300,7 @@ TraceSummary write_trace(std::ostream& out, const SimulatedKernel& kernel, const
 TraceSummary trace_program(std::ostream& out, const nki::Program& program, const Machine& machine,
                            const TraceOptions& options) {
     Stream stream = lower(program, machine);
-    compile(stream, machine, allowed_passes(stream, {}));
+    compile(stream, machine);
     const Schedule schedule = make_schedule(stream, machine);
     Timeline timeline;
     timeline.keep_queues = true;

@@ -130,7 +130,7 @@ TEST_CASE("Values that will be overwritten by another tile at their place are ma
             b.store(b.window(out, 0, 128, 64 * step, 64), b.whole(x));
         }
         Stream stream = lower(b.program, trn1());
-        compile(stream, trn1(), allowed_passes(stream, {}));
+        compile(stream, trn1());
         return std::count_if(stream.instructions.begin(), stream.instructions.end(),
                              [](const Instruction& i) { return i.op == StreamOp::kLoad; });
     };
